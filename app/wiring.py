@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -36,6 +36,7 @@ from app.recall.tuning import Tunings
 from app.settings import Settings
 from app.storage.index.reembed import following_provider
 from app.storage.links.service import Links
+from app.storage.memories.remember import WriteGate
 from app.storage.memories.service import Memories
 from app.storage.memories.write import RunTraces
 from app.storage.recalls.service import Recalls
@@ -178,6 +179,17 @@ class Services:
         return Exports(database=self.database, evaluator=self.settings.evaluator)
 
     @cached_property
+    def write_gate(self) -> WriteGate:
+        """Stores memories."""
+        return WriteGate(
+            database=self.database,
+            counter=self.counter,
+            mask=self.settings.mask_secrets,
+            provider=self.provider,
+            runs=self.run_traces,
+        )
+
+    @cached_property
     def memories(self) -> Memories:
         """Stored memories, and their sources."""
         return Memories(database=self.database)
@@ -201,7 +213,8 @@ class Services:
     def imports(self) -> Imports:
         """The import of what earlier harnesses stored."""
         mask_secrets = self.settings.mask_secrets
-        return Imports(database=self.database, counter=self.counter, runs=self.runs, mask_secrets=mask_secrets)
+        write_gate = replace(self.write_gate, provider=None)
+        return Imports(database=self.database, write_gate=write_gate, runs=self.runs, mask_secrets=mask_secrets)
 
     @cached_property
     def ratings(self) -> Ratings:

@@ -33,7 +33,6 @@ from app.storage.index.embedding import embed_pending, refresh_all_statistics
 from app.storage.links.service import Links
 from app.storage.memories.gate import INJECTION
 from app.storage.memories.memory import NewMemory, SourceReference
-from app.storage.memories.remember import Door, remember
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from benchmarks.figures import Figure, write
@@ -277,7 +276,7 @@ def known_presets(presets: Iterable[Preset]) -> Iterator[None]:
 async def stored(services: Services, workspace: Workspace, work: Work) -> dict[UUID, str]:
     """Stores the memories, embeds and links them; returns their names. The scan refuses eight reports of attacks."""
     memories = [memory for _, memory in work.memories]
-    result = await remember(Door(services.database, services.counter, workspace), memories)
+    result = await services.write_gate.remember(workspace, memories)
     if any(item.code != INJECTION for item in result.rejected):
         raise RuntimeError(result.rejected)
     await embed_pending(services.database, services.provider, workspace=workspace)

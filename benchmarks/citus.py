@@ -22,7 +22,6 @@ from app.foundation.db.distribution import SHARDS, distribute
 from app.foundation.db.migrations import upgrade
 from app.settings import Settings
 from app.storage.index.embedding import refresh_all_statistics
-from app.storage.memories.remember import Door, remember
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from benchmarks.corpus import Corpus, with_vectors
@@ -134,7 +133,7 @@ async def _fill(stores: Sequence[Store], corpus: Corpus, count: int, memories: i
         for store in sorted(stores, key=lambda store: store.name, reverse=bool(number % 2)):
             started = time.perf_counter()
             workspace = await workspace_of(store.services, f"w{number}")
-            await remember(Door(store.services.database, store.services.counter, workspace), made)
+            await store.services.write_gate.remember(workspace, made)
             store.intake_seconds += time.perf_counter() - started
             store.workspaces.append(workspace)
     for store in stores:

@@ -14,7 +14,6 @@ from app.storage.index.embedding import build_indexes, lacks_an_index, refresh_a
 from app.storage.index.indexing import STALE_AT_WRITES
 from app.storage.links.service import many_pending
 from app.storage.memories.memory import GivenVector, NewMemory, SourceReference
-from app.storage.memories.remember import Door, remember
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 
@@ -114,10 +113,7 @@ async def store(
     services: Services, workspace: Workspace, memories: Sequence[NewMemory], made: NDArray[np.float32]
 ) -> Sequence[UUID | None]:
     """Store memories whose vectors are ready, and count words as often as a worker would; their ids."""
-    done = await remember(
-        Door(services.database, services.counter, workspace),
-        with_vectors(services.provider.model_id, memories, made),
-    )
+    done = await services.write_gate.remember(workspace, with_vectors(services.provider.model_id, memories, made))
     await refresh_all_statistics(services.database, across=services.database.across, stale=STALE_AT_WRITES)
     return done.ids
 

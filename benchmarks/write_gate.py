@@ -6,12 +6,10 @@ import random
 from collections.abc import Callable, Sequence
 
 from app.foundation.text.passages import FRAME, HEADING
-from app.intake.runs.observations import store as traces
 from app.intake.runs.observations.observation import Outcome
 from app.operations.status import store_statistics
 from app.recall.retrieval.recall import Query
 from app.storage.memories.memory import NewMemory
-from app.storage.memories.remember import Door, remember
 from app.storage.memories.service import Memories
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
@@ -69,7 +67,7 @@ async def _store(
     edited = [text.replace("the year before", chance.choice(["the year before", "the previous year"])) for text in told]
     if number % 2:
         notes = [NewMemory(kind="note", body=text, run_id=run_id) for text in edited]
-        await remember(Door(services.database, services.counter, workspace, runs=traces), notes)
+        await services.write_gate.remember(workspace, notes)
         return
     output = chance.choice(SHAPES)(edited)
     outcome = Outcome(task="Supplements in Russia", output=output, run_id=run_id)

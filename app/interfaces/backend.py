@@ -11,7 +11,6 @@ from priors_client.entries import Entry, NotAccepted, checked, checked_k, checke
 from app.recall.retrieval.recall import Query
 from app.storage.memories.filters import Filters
 from app.storage.memories.memory import NewMemory
-from app.storage.memories.remember import Door, remember_batch
 from app.storage.memories.service import NEWEST
 from app.storage.tenants.service import resolve
 from app.storage.tenants.workspace import Workspace
@@ -34,11 +33,9 @@ class ServiceBackend(AsyncNotes[Place]):
         Raises:
             NotAccepted: it cannot be stored, or is not worth or safe to keep.
         """
-        given, services = checked(content, context, tags), self._services
+        given = checked(content, context, tags)
         note = NewMemory(kind="note", body=given.content, metadata=given.metadata, tags=given.tags)
-        mask = services.settings.mask_secrets
-        door = Door(services.database, services.counter, await self._workspace(), mask, services.provider)
-        result = await remember_batch(door, [note])
+        result = await self._services.write_gate.remember_batch(await self._workspace(), [note])
         (entry_id,) = result.ids
         if entry_id is None:
             raise NotAccepted(result.rejected[0].reason)

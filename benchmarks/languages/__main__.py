@@ -26,7 +26,6 @@ from app.recall.retrieval.service import Retrieval
 from app.settings import Settings, from_environment
 from app.storage.index.embedding import embed_pending, refresh_all_statistics
 from app.storage.memories.memory import Kind, NewMemory
-from app.storage.memories.remember import Door, remember
 from app.storage.tenants.service import set_language
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
@@ -93,7 +92,7 @@ async def measure(
 async def _stored(services: Services, name: str, given: Sequence[Item], language: str) -> Store:
     workspace = await set_language(services.database, await workspace_of(services, name), language)
     memories = [NewMemory(kind=item.kind, title=item.title, body=item.body) for item in given]
-    result = await remember(Door(services.database, services.counter, workspace), memories)
+    result = await services.write_gate.remember(workspace, memories)
     if result.rejected:
         raise RuntimeError(result.rejected)
     await embed_pending(services.database, services.provider, workspace=workspace)

@@ -33,5 +33,5 @@ def exceeded(house: House) -> Iterator[str]:
 def write(house: House) -> None:
     """Stores today's numbers; a room that has grown leaves its number as it is."""
     before = stored() if FILE.exists() else {}
-    lines = [f"{room} = {min(count, before.get(room, count))}" for room, count in figures.rooms(house).items()]
+    lines = [f"{room} = {min(count, before.get(room, count)):_}" for room, count in figures.rooms(house).items()]
     FILE.write_text("\n".join([HEADING, *lines, ""]))

@@ -9,7 +9,6 @@ import numpy as np
 from app.foundation.models.protocols import Matrix
 from app.storage.index import models, vectors
 from app.storage.memories.memory import Kind, NewMemory
-from app.storage.memories.remember import Door, remember
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 
@@ -54,7 +53,7 @@ async def seed(
         NewMemory(kind=kind, title=f"{topic} {number}", body=text_of(topic, number), tags=(topic,))
         for number, topic in enumerate(chosen, first)
     ]
-    stored = await remember(Door(services.database, services.counter, workspace), memories)
+    stored = await services.write_gate.remember(workspace, memories)
     ids = [memory_id for memory_id in stored.ids if memory_id is not None]
     assert len(ids) == count, stored.rejected
     await embed(services, workspace, ids, vectors_of(chosen, seed=first + 1) if matrix is None else matrix)

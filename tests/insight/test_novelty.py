@@ -15,7 +15,7 @@ from app.intake.runs.feedback.service import Ratings
 from app.intake.runs.feedback.store import FeedbackEntry
 from app.storage.index.embedding import embed_pending
 from app.storage.memories.memory import NewMemory
-from app.storage.memories.remember import Door, remember
+from app.storage.memories.remember import WriteGate
 from app.storage.tenants.workspace import Workspace
 from tests.insight.novelty_pairs import KEPT_APART, PAIRS, UNRELATED
 
@@ -34,7 +34,7 @@ PROSE = [
 async def store(
     database: Database, counter: TokenCounter, provider: EmbeddingProvider, workspace: Workspace, *memories: NewMemory
 ) -> list[UUID]:
-    found = await remember(Door(database, counter, workspace), memories)
+    found = await WriteGate(database=database, counter=counter).remember(workspace, memories)
     ids = [memory_id for memory_id in found.ids if memory_id]
     assert len(ids) == len(memories)
     if provider.enabled:
@@ -117,7 +117,7 @@ async def test_a_copy_is_known_before_it_has_its_vector(
     database: Database, provider: EmbeddingProvider, counter: TokenCounter, workspace: Workspace
 ) -> None:
     await store(database, counter, provider, workspace, *(note(text) for text in PROSE))
-    await remember(Door(database, counter, workspace), [note(STORED)])
+    await WriteGate(database=database, counter=counter).remember(workspace, [note(STORED)])
     found = await Novelties(database=database, provider=provider).measure(workspace, task="", results=[STORED])
     assert (found.path, found.novelty) == ("vector", 0)
     assert "1 of 73 memories have no vector yet" in found.degraded

@@ -25,7 +25,7 @@ from app.operations.maintenance import forget_user
 from app.storage.links.relations import Link
 from app.storage.links.service import Links
 from app.storage.memories.memory import NewMemory
-from app.storage.memories.remember import Door, remember
+from app.storage.memories.remember import WriteGate
 from app.storage.memories.service import Memories
 from app.storage.tenants.service import resolve
 from app.storage.tenants.workspace import Workspace
@@ -68,8 +68,8 @@ async def test_the_triggers_are_those_of_the_audited_tables(database: Database) 
 async def test_links_of_one_pair_are_counted_once_each(
     database: Database, counter: TokenCounter, workspace: Workspace
 ) -> None:
-    door = Door(database, counter, workspace)
-    one, two = (await remember(door, [NOTE, OTHER])).ids
+    gate = WriteGate(database=database, counter=counter)
+    one, two = (await gate.remember(workspace, [NOTE, OTHER])).ids
     assert one is not None
     assert two is not None
     for weight in (1.0, 0.5):
@@ -84,7 +84,7 @@ async def test_a_change_is_logged_with_who_asked(
     database: Database, counter: TokenCounter, workspace: Workspace
 ) -> None:
     with acting_as(Actor("key scout", "POST /api/memories", "r-1")):
-        found = await remember(Door(database, counter, workspace), [NOTE])
+        found = await WriteGate(database=database, counter=counter).remember(workspace, [NOTE])
     memory_id = found.ids[0]
     assert memory_id is not None
     await Ratings(database=database).rate(workspace, FeedbackEntry(memory_id=memory_id, rating=1))
@@ -99,12 +99,12 @@ async def test_a_change_is_logged_with_who_asked(
 
 async def test_a_bulk_write_is_one_entry(database: Database, counter: TokenCounter, workspace: Workspace) -> None:
     memories = [NewMemory(kind="note", body=f"The ferry number {place} has {place} decks.") for place in range(30)]
-    found = await remember(Door(database, counter, workspace), memories)
+    found = await WriteGate(database=database, counter=counter).remember(workspace, memories)
     (entry,) = await logged(database, workspace)
     assert (entry.action, entry.object, entry.count) == ("add", "memory", 30)
     assert entry.ids == tuple(sorted(map(str, found.ids)))
     assert entry.ids_hash == sha256("\n".join(sorted(map(str, found.ids))).encode()).hexdigest()
-    await remember(Door(database, counter, workspace), memories)
+    await WriteGate(database=database, counter=counter).remember(workspace, memories)
     assert len(await logged(database, workspace)) == 1, "what changes nothing is not logged"
 
 
@@ -154,7 +154,9 @@ async def test_entries_expire(own_services: Services, counter: TokenCounter) -> 
 
 
 async def a_workspace(database: Database, counter: TokenCounter, name: str) -> Workspace:
-    await remember(Door(database, counter, await resolve(database, name, language="english")), [NOTE])
+    await WriteGate(database=database, counter=counter).remember(
+        await resolve(database, name, language="english"), [NOTE]
+    )
     return await resolve(database, name, language="english")
 
 

@@ -28,7 +28,7 @@ from app.settings import Settings
 from app.storage.index import embedding
 from app.storage.index.embedding import embed_pending
 from app.storage.memories.memory import NewMemory
-from app.storage.memories.remember import Door, remember
+from app.storage.memories.remember import WriteGate
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from benchmarks.nodes import Node, place_of, workers
@@ -81,7 +81,9 @@ async def test_a_filled_database_keeps_its_rows_and_its_answers(
     single = replace(services, database=database)
     workspace = await workspace_in(database, "w")
     await prepare_model(database, services.provider)
-    await remember(Door(database, counter, workspace), [NewMemory(kind="note", body=text) for text in TEXTS])
+    await WriteGate(database=database, counter=counter).remember(
+        workspace, [NewMemory(kind="note", body=text) for text in TEXTS]
+    )
     await embed_pending(database, services.provider, workspace=workspace)
     async with database.session(workspace) as session:
         for table, rest in FILL.items():
@@ -166,7 +168,9 @@ async def test_a_node_that_is_away_refuses_the_writes_of_its_own_workspaces_alon
     (away, lost), (_, other) = (await on_two_nodes(database)).items()
 
     async def write(workspace: Workspace, text: str) -> int:
-        done = await remember(Door(database, counter, workspace), [NewMemory(kind="note", body=text)])
+        done = await WriteGate(database=database, counter=counter).remember(
+            workspace, [NewMemory(kind="note", body=text)]
+        )
         return done.stored
 
     # The first write of a workspace notes the mean length of its texts, on all nodes.

@@ -29,7 +29,7 @@ from app.recall.retrieval.service import Retrieval
 from app.storage.index.embedding import embed_pending, refresh_workspace_statistics
 from app.storage.index.models import register
 from app.storage.memories.memory import NewMemory
-from app.storage.memories.remember import Door, remember
+from app.storage.memories.remember import WriteGate
 from app.storage.tenants.service import resolve
 from app.storage.tenants.workspace import UNMADE, Workspace
 from app.wiring import Services
@@ -71,7 +71,7 @@ async def contents(database: Database, workspace: Workspace) -> dict[str, list[s
 async def filled(services: Services, counter: TokenCounter, workspace: Workspace) -> Workspace:
     """A workspace with a row in each table, and texts with their vectors."""
     notes = [NewMemory(kind="note", body=text) for text in TEXTS]
-    await remember(Door(services.database, counter, workspace), notes)
+    await WriteGate(database=services.database, counter=counter).remember(workspace, notes)
     await embed_pending(services.database, services.provider, workspace=workspace)
     async with services.database.session(workspace) as session:
         for table, rest in FILL.items():
@@ -186,8 +186,8 @@ async def test_a_dump_whose_vectors_are_of_another_model_lacks_them_all(
 
 async def test_a_user_leaves_alone(services: Services, counter: TokenCounter, filled: Workspace) -> None:
     database = services.database
-    await remember(
-        Door(database, counter, filled), [NewMemory(kind="note", body="Alice feeds the zebra.", user="alice")]
+    await WriteGate(database=database, counter=counter).remember(
+        filled, [NewMemory(kind="note", body="Alice feeds the zebra.", user="alice")]
     )
     lines = await lines_of(dump(database, workspace=filled, user="alice"))
     text = b"".join(lines).decode()

@@ -30,7 +30,6 @@ from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
 from app.storage.memories.filters import Filters
 from app.storage.memories.memory import Memory, NewMemory, SourceReference
-from app.storage.memories.remember import Door, remember
 from app.storage.memories.service import Memories
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
@@ -85,8 +84,9 @@ async def seeded(services: Services, server_url: str, template: str) -> AsyncIte
 async def note(
     services: Services, workspace: Workspace, body: str, *tags: str, source: SourceReference | None = None
 ) -> None:
-    door = Door(services.database, services.counter, workspace)
-    await remember(door, [NewMemory(kind="note", title="own", body=body, tags=tags, source=source)])
+    await services.write_gate.remember(
+        workspace, [NewMemory(kind="note", title="own", body=body, tags=tags, source=source)]
+    )
 
 
 def drawn(*memories: Memory) -> DrawnMap:

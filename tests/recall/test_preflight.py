@@ -18,7 +18,7 @@ from app.recall.retrieval import judged
 from app.storage import effects
 from app.storage.effects import Effect, MemoryEffect, StoredEffect
 from app.storage.memories.memory import NewMemory
-from app.storage.memories.remember import Door, remember
+from app.storage.memories.remember import Door
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from tests.interfaces.http.calls import get, patch, post
@@ -266,9 +266,10 @@ async def test_a_long_plan_takes_as_many_connections_as_a_short_one(
 async def test_a_memory_that_harmed_later_runs_is_named_where_the_plan_would_recall_it(
     client: httpx.AsyncClient, services: Services, workspace: Workspace
 ) -> None:
-    door = Door(services.database, services.counter, workspace, provider=services.provider)
     bodies = ("The market size of green tea is the sales of the largest dealer.", "Tulips need six hours of sun.")
-    found = await remember(door, [NewMemory(kind="note", title=body[:20], body=body) for body in bodies])
+    found = await services.write_gate.remember(
+        workspace, [NewMemory(kind="note", title=body[:20], body=body) for body in bodies]
+    )
     await post(client, "/api/runs", {"run_id": "r-1"})
     plan = "1. Read the reports of the tea dealers.\n2. Write the market size of green tea."
     assert (await check(client, plan))["evidence"] == []
@@ -300,7 +301,7 @@ async def test_a_harmful_memory_on_which_a_person_decided_is_not_named(
 ) -> None:
     door = Door(services.database, services.counter, workspace, provider=services.provider)
     body = "The market size of green tea is the sales of the largest dealer."
-    (memory_id,) = (await remember(door, [NewMemory(kind="note", title="Tea", body=body)])).ids
+    (memory_id,) = (await services.write_gate.remember(workspace, [NewMemory(kind="note", title="Tea", body=body)])).ids
     assert memory_id is not None
     row = StoredEffect("final_score", replace(HARM, memory_id=memory_id), flagged=True, influence=-0.5)
     async with services.database.session(workspace) as session:

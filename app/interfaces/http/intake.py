@@ -29,7 +29,7 @@ from app.recall.retrieval.recall import VECTOR
 from app.storage.index.embedding import embed_pending, serving_model
 from app.storage.memories.gate import INVALID
 from app.storage.memories.memory import URI_LIMIT, Name, NewMemory, Rejection, Remembered
-from app.storage.memories.remember import BATCH_CHARACTERS, Door, batch_sizes, remember_batch, remember_batches
+from app.storage.memories.remember import BATCH_CHARACTERS, Door, batch_sizes
 from app.storage.tenants.service import get_or_create
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
@@ -165,11 +165,11 @@ class MemoriesController(MemoryViewsController):
         """Store one memory. Known text is not stored twice."""
         sent = _Sent(ids=[None])
         line = _Line(number=1, place=0, memory=data.with_facts())
-        door = await door_of(call)
-        _note(call.metrics, [line], await remember_batch(door, [line.memory]), sent)
+        tenant = await call.tenant()
+        _note(call.metrics, [line], await call.services.write_gate.remember_batch(tenant, [line.memory]), sent)
         if sent.refused:
             raise as_error(sent.refused[0])
-        return await _answer(call.services, door.workspace, sent, wait=bool(wait))
+        return await _answer(call.services, tenant, sent, wait=bool(wait))
 
     @post(
         "/memories:bulk", status_code=200, responses=PROBLEMS, request_max_body_size=None, operation_class=BulkOperation
@@ -179,7 +179,7 @@ class MemoriesController(MemoryViewsController):
 
         A bad line is rejected with its number and reason, and the rest goes on.
         """
-        door, sent = await door_of(call), _Sent()
+        tenant, sent = await call.tenant(), _Sent()
         waiting: deque[Sequence[_Line]] = deque()
 
         async def batches() -> AsyncIterator[Sequence[NewMemory]]:
@@ -187,9 +187,9 @@ class MemoriesController(MemoryViewsController):
                 waiting.append(batch)
                 yield [line.memory for line in batch]
 
-        async for result in remember_batches(door, batches()):
+        async for result in call.services.write_gate.remember_batches(tenant, batches()):
             _note(call.metrics, waiting.popleft(), result, sent)
-        return await _answer(call.services, door.workspace, sent, wait=bool(wait))
+        return await _answer(call.services, tenant, sent, wait=bool(wait))
 
 
 class ReportsController(Controller):
@@ -314,7 +314,6 @@ async def door_of(call: Call) -> Door:
         await call.tenant(),
         mask=services.settings.mask_secrets,
         provider=services.provider,
-        runs=services.run_traces,
     )
 
 

@@ -17,7 +17,7 @@ from app.intake.runs.feedback.store import FeedbackEntry
 from app.interfaces.http.context import Call
 from app.interfaces.http.contexts import ContextInput, context_of
 from app.interfaces.http.cues import store_lesson
-from app.interfaces.http.intake import as_error, door_of, embed
+from app.interfaces.http.intake import as_error, embed
 from app.interfaces.http.retrieval import CheckInput
 from app.interfaces.mcp.shapes import (
     HELD_BACK,
@@ -50,7 +50,6 @@ from app.recall.cues.why.why import ask_why
 from app.recall.retrieval.recall import Hit, Query, Recall
 from app.storage.memories.filters import Filters
 from app.storage.memories.memory import Memory, NewMemory
-from app.storage.memories.remember import remember_batch
 from app.storage.tenants.keys import RATE, READ, WRITE
 
 _NOTHING_FOUND = "Nothing in the store is relevant to that."
@@ -205,13 +204,13 @@ async def remember(call: Call, given: MemoryGiven) -> str:
         run_id=given.run_id or None,
         user=given.user,
     )
-    door = await door_of(call)
-    result = await remember_batch(door, [note])
+    tenant = await call.tenant()
+    result = await call.services.write_gate.remember_batch(tenant, [note])
     call.metrics.note_remembered(result)
     if result.rejected:
         raise as_error(result.rejected[0])
     ids = [memory_id for memory_id in result.ids if memory_id]
-    _, degraded = await embed(call.services, door.workspace, ids)
+    _, degraded = await embed(call.services, tenant, ids)
     state = "Stored" if result.stored else "Known already"
     later = "; ".join(f"found by words only for now: {item.reason}" for item in degraded)
     return _join_parts(f"{state}: {ids[0]}", later)

@@ -96,40 +96,6 @@ class _Way(NamedTuple):
 _WAYS = (_Way(line_pieces, lines_left), _Way(sentence_pieces, sentences_left))
 
 
-class Comparison(NamedTuple):
-    """The memories that a run was given, and the objects that find echoes of them."""
-
-    database: Database
-    provider: EmbeddingProvider | None
-    workspace: Workspace
-    given: Sequence[Given]
-
-
-async def residuals(comparison: Comparison, texts: Sequence[str]) -> list[Residual]:
-    """Returns each text without its echoes, which are searched for in the whole text, its lines and their sentences."""
-    if not comparison.given:
-        return [Residual(text) for text in texts]
-    return await _residuals(comparison, texts, _WAYS)
-
-
-async def _residuals(comparison: Comparison, texts: Sequence[str], ways: Sequence[_Way]) -> list[Residual]:
-    wholes = await _find_repeated(comparison, texts)
-    found = [
-        Residual(text) if memory_id is None else Residual("", frozenset({memory_id}))
-        for text, memory_id in zip(texts, wholes, strict=True)
-    ]
-    if not ways:
-        return found
-    way, *further = ways
-    cut = {place: way.apart(texts[place]) for place, memory_id in enumerate(wholes) if memory_id is None}
-    said = [piece.said for several in cut.values() for piece in several if piece.said]
-    of_pieces = iter(await _residuals(comparison, said, further) if said else ())
-    for place, several in cut.items():
-        left = [next(of_pieces) if piece.said else Residual("") for piece in several]
-        found[place] = _together(way, texts[place], several, left)
-    return found
-
-
 def _together(way: _Way, text: str, several: Sequence[Piece], left: Sequence[Residual]) -> Residual:
     repeats = _all_repeats(left)
     if not repeats:
@@ -144,73 +110,11 @@ def _all_repeats(found: Sequence[Residual]) -> frozenset[UUID]:
     return frozenset[UUID]().union(*(item.repeats for item in found))
 
 
-async def _find_repeated(comparison: Comparison, texts: Sequence[str]) -> list[UUID | None]:
-    """Returns, for each text, the given memory that it repeats by words or by meaning."""
-    given = comparison.given
-    found = await asyncio.to_thread(lambda: [echo_of(text, given) for text in texts])
-    doubtful = await asyncio.to_thread(_doubtful, texts, found, given)
-    nearest = await _nearest(comparison, [texts[place] for place in doubtful])
-    known = {item.memory_id: item for item in given}
-    for place, (memory_id, similarity) in zip(doubtful, nearest, strict=False):
-        if memory_id is not None and echo_by_meaning(texts[place], known[memory_id], similarity):
-            found[place] = memory_id
-    return found
-
-
 def _doubtful(texts: Sequence[str], found: Sequence[UUID | None], given: Sequence[Given]) -> list[int]:
     """Returns the positions of texts without a new word: only their embedding tells whether they are echoes."""
     unknown = (place for place, memory_id in enumerate(found) if memory_id is None and _may_be_reworded(texts[place]))
     repeating = (place for place in unknown if any(adds_nothing(texts[place], item.text) for item in given))
     return list(islice(repeating, _MOST_DOUBTFUL))
-
-
-async def _nearest(comparison: Comparison, texts: Sequence[str]) -> list[tuple[UUID | None, float]]:
-    """Returns, for each text, the given memory nearest in meaning, with its cosine; returns [] without vectors."""
-    provider = comparison.provider
-    if provider is None or not provider.enabled or not texts:
-        return []
-    try:
-        literals = vectors.as_literals(await provider.embed_documents(texts))
-    except EmbeddingUnavailable as error:
-        logger.warning("echoes are told by words alone", reason=str(error))
-        return []
-    async with comparison.database.session(comparison.workspace, transaction=False) as session:
-        model = await active_model(session)
-        if model is None or (model.name, model.dimension) != (provider.model_id, provider.dimension):
-            return []
-        return await vectors.nearest_of(session, model, [item.memory_id for item in comparison.given], literals)
-
-
-async def note_echoes(
-    database: Database,
-    provider: EmbeddingProvider | None,
-    workspace: Workspace,
-    batch: Sequence[Screened],
-    runs: RunTraces | None,
-) -> list[Screened]:
-    """Returns the batch, with an objection to each memory that only repeats memories its run was given.
-
-    A repeated memory counts as used, even if the text also says something new. Such a text is stored whole.
-    """
-    places: dict[str, list[int]] = defaultdict(list)
-    for place, item in enumerate(batch):
-        # Messages are kept word for word.
-        if item.memory.run_id and item.objection is None and item.memory.kind != "message":
-            places[item.memory.run_id].append(place)
-    if not places:
-        return list(batch)
-    async with database.session(workspace, transaction=False) as session:
-        given = await changes.given_to(session, places)
-    noted = list(batch)
-    for run_id, memories in given.items():
-        texts = [batch[place].memory.body for place in places[run_id]]
-        found = await residuals(Comparison(database, provider, workspace, memories), texts)
-        for place, residual in zip(places[run_id], found, strict=True):
-            if not residual.text:
-                noted[place] = replace(batch[place], objection=_objection(sorted(residual.repeats)))
-        async with database.session(workspace) as session:
-            await traces_of(runs).note_uses(session, run_id, _all_repeats(found))
-    return noted
 
 
 def _objection(repeats: Sequence[UUID]) -> Objection:
@@ -226,3 +130,91 @@ def without(parts: Sequence[str], found: Sequence[Residual]) -> str:
     if any(item.repeats for item in found) and not any(lines(part) for part in kept):
         return ""
     return "\n\n".join(kept)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Echoes:
+    """Finds what repeats the memories that runs were given."""
+
+    database: Database
+    provider: EmbeddingProvider | None = None
+
+    async def note(self, workspace: Workspace, batch: Sequence[Screened], runs: RunTraces | None) -> Sequence[Screened]:
+        """Returns the batch, with an objection to each memory that only repeats memories its run was given.
+
+        A repeated memory counts as used, even if the text also says something new. Such a text is stored whole.
+        """
+        places: dict[str, list[int]] = defaultdict(list)
+        for place, item in enumerate(batch):
+            # Messages are kept word for word.
+            if item.memory.run_id and item.objection is None and item.memory.kind != "message":
+                places[item.memory.run_id].append(place)
+        if not places:
+            return batch
+        async with self.database.session(workspace, transaction=False) as session:
+            given = await changes.given_to(session, places)
+        noted = list(batch)
+        for run_id, memories in given.items():
+            found = await self.residuals(workspace, memories, [batch[place].memory.body for place in places[run_id]])
+            for place, residual in zip(places[run_id], found, strict=True):
+                if not residual.text:
+                    noted[place] = replace(batch[place], objection=_objection(sorted(residual.repeats)))
+            async with self.database.session(workspace) as session:
+                await traces_of(runs).note_uses(session, run_id, _all_repeats(found))
+        return noted
+
+    async def residuals(
+        self, workspace: Workspace, given: Sequence[Given], texts: Sequence[str], ways: Sequence[_Way] = _WAYS
+    ) -> Sequence[Residual]:
+        """Returns each text without its echoes.
+
+        They are searched for in the whole text, and in its pieces by each of the ways: its lines, their sentences.
+        """
+        if not given:
+            return [Residual(text) for text in texts]
+        wholes = await self._find_repeated(workspace, given, texts)
+        found = [
+            Residual(text) if memory_id is None else Residual("", frozenset({memory_id}))
+            for text, memory_id in zip(texts, wholes, strict=True)
+        ]
+        if not ways:
+            return found
+        way, *further = ways
+        cut = {place: way.apart(texts[place]) for place, memory_id in enumerate(wholes) if memory_id is None}
+        said = [piece.said for several in cut.values() for piece in several if piece.said]
+        of_pieces = iter(await self.residuals(workspace, given, said, further) if said else ())
+        for place, several in cut.items():
+            left = [next(of_pieces) if piece.said else Residual("") for piece in several]
+            found[place] = _together(way, texts[place], several, left)
+        return found
+
+    async def _find_repeated(
+        self, workspace: Workspace, given: Sequence[Given], texts: Sequence[str]
+    ) -> list[UUID | None]:
+        """Returns, for each text, the given memory that it repeats by words or by meaning."""
+        found = await asyncio.to_thread(lambda: [echo_of(text, given) for text in texts])
+        doubtful = await asyncio.to_thread(_doubtful, texts, found, given)
+        nearest = await self._nearest(workspace, given, [texts[place] for place in doubtful])
+        known = {item.memory_id: item for item in given}
+        for place, (memory_id, similarity) in zip(doubtful, nearest, strict=False):
+            if memory_id is not None and echo_by_meaning(texts[place], known[memory_id], similarity):
+                found[place] = memory_id
+        return found
+
+    async def _nearest(
+        self, workspace: Workspace, given: Sequence[Given], texts: Sequence[str]
+    ) -> list[tuple[UUID | None, float]]:
+        """Returns, for each text, the given memory nearest in meaning, with its cosine; returns [] without vectors."""
+        provider = self.provider
+        if provider is None or not provider.enabled or not texts:
+            return []
+        try:
+            literals = vectors.as_literals(await provider.embed_documents(texts))
+        except EmbeddingUnavailable as error:
+            logger.warning("echoes are told by words alone", reason=str(error))
+            return []
+        async with self.database.session(workspace, transaction=False) as session:
+            model = await active_model(session)
+            if model is None or (model.name, model.dimension) != (provider.model_id, provider.dimension):
+                return []
+            return await vectors.nearest_of(session, model, [item.memory_id for item in given], literals)

@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias, TypeVar
 from uuid import UUID
 
@@ -16,11 +16,11 @@ from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
 from app.storage.index.models import StoredModel, active_model
 from app.storage.index.vectors import embedded_text
 from app.storage.memories import sources
-from app.storage.memories.echoes import note_echoes
+from app.storage.memories.echoes import Echoes
 from app.storage.memories.gate import INVALID, screened_all
 from app.storage.memories.memory import GivenVector, MemoryRow, NewMemory, Objection, Rejection, Remembered, Screened
 from app.storage.memories.store import TooManyWords, add_refusals, word_limit
-from app.storage.memories.write import NUMBER, RunTraces, write
+from app.storage.memories.write import NUMBER, RunTraces, Written, write
 from app.storage.tenants import store as workspaces
 from app.storage.tenants.service import get_or_create
 from app.storage.tenants.workspace import Workspace, configuration
@@ -47,46 +47,6 @@ class Door(NamedTuple):
     workspace: Workspace
     mask: bool = True
     provider: EmbeddingProvider | None = None
-    runs: RunTraces | None = None
-    """The notes about runs; needed if memories name runs."""
-    known_first: bool = False
-
-
-async def remember(door: Door, memories: Sequence[NewMemory]) -> Remembered:
-    """Stores memories. Their words are indexed at once, their meaning when a worker has embedded them.
-
-    A known text (same kind, source, ordinal, title and body) is not stored twice: the known memory gains the given tags
-    and metadata, and takes the given score, date and details of an observation. It keeps its own values with
-    `known_first`, or if another run says the same without a better score. It always keeps its first run.
-
-    A memory is rejected with its reason if it cannot be stored, is worthless, instructs its reader, or repeats a memory
-    that its run was given; such an echo counts as a use of the repeated memory. The others are stored. Secrets are
-    masked unless `mask` is off. A memory that comes with a vector of the served model can be found by meaning at once.
-    With a `provider`, echoes in other words are found too. `runs` is needed if memories name runs.
-
-    Raises:
-        DatabaseUnavailable: earlier batches are stored, but no memory of the batch in progress.
-    """
-    outcomes, counts = list[_Outcome](), Counter[str]()
-    async for part, counted in _stored_batches(door, _batches(memories)):
-        outcomes += part
-        counts += counted
-    return _result_of(outcomes, counts)
-
-
-async def remember_batches(door: Door, batches: AsyncIterator[Sequence[NewMemory]]) -> AsyncGenerator[Remembered]:
-    """Stores memories that arrive in batches, as `remember` does; yields the outcome of each batch, in their order.
-
-    It receives and screens the next batch while it writes one.
-    """
-    async with aclosing(_stored_batches(door, batches)) as stored:
-        async for outcomes, counts in stored:
-            yield _result_of(outcomes, counts)
-
-
-async def remember_batch(door: Door, memories: Sequence[NewMemory]) -> Remembered:
-    """Stores one batch, as `remember` does: at most BATCH memories and BATCH_CHARACTERS."""
-    return _result_of(*await _stored_batch(door, await _screened_if_room(door, memories)))
 
 
 def batch_sizes() -> Iterator[int]:
@@ -110,25 +70,6 @@ async def _batches(memories: Sequence[NewMemory]) -> AsyncIterator[Sequence[NewM
         yield memories[start:]
 
 
-async def _stored_batches(
-    door: Door, batches: AsyncIterator[Sequence[NewMemory]]
-) -> AsyncGenerator[tuple[Sequence[_Outcome], Counter[str]]]:
-    async with aclosing(_ahead(_screened_batches(door, batches))) as coming:
-        async for batch in coming:
-            yield await _stored_batch(door, batch)
-
-
-async def _screened_batches(
-    door: Door, batches: AsyncIterator[Sequence[NewMemory]]
-) -> AsyncIterator[Sequence[Screened]]:
-    async for batch in batches:
-        yield await _screened_if_room(door, batch)
-
-
-async def _screened_if_room(door: Door, batch: Sequence[NewMemory]) -> Sequence[Screened]:
-    return await asyncio.to_thread(_screen_batch, door, batch)
-
-
 async def _ahead(items: AsyncIterator[T]) -> AsyncGenerator[T]:
     """Yields each item while it waits for the next one."""
 
@@ -145,42 +86,6 @@ async def _ahead(items: AsyncIterator[T]) -> AsyncGenerator[T]:
         await asyncio.gather(coming, return_exceptions=True)
 
 
-def _screen_batch(door: Door, memories: Sequence[NewMemory]) -> Sequence[Screened]:
-    """Returns memories after the gate, with the tokens of those that passed it."""
-    with span("remember.screen", memories=len(memories)):
-        found = screened_all(memories, mask=door.mask)
-        passed = [item.memory for item in found if item.objection is None]
-        tokens = iter(door.counter.count_many([embedded_text(memory.title, memory.body) for memory in passed]))
-    return [replace(item, tokens=next(tokens)) if item.objection is None else item for item in found]
-
-
-async def _stored_batch(door: Door, batch: Sequence[Screened]) -> tuple[Sequence[_Outcome], Counter[str]]:
-    """Stores one batch; returns the outcome of each memory, and the numbers of `stored`, `updated` and `unchanged`.
-
-    The memories of each user are written apart: what other users stored is not known there.
-    """
-    outcomes, counts = dict[int, _Outcome](), Counter[str]()
-    users = [item.memory.user if item.objection is None else "" for item in batch]
-    for user in dict.fromkeys(users):
-        places = [place for place, of in enumerate(users) if of == user]
-        own = door._replace(workspace=door.workspace.of(user))
-        found, counted = await _stored_of_user(own, [batch[place] for place in places])
-        outcomes |= zip(places, found, strict=True)
-        counts += counted
-    return [outcomes[place] for place in range(len(batch))], counts
-
-
-async def _stored_of_user(door: Door, batch: Sequence[Screened]) -> tuple[Sequence[_Outcome], Counter[str]]:
-    door = door._replace(workspace=await get_or_create(door.database, door.workspace))
-    batch, counts = await _check_batch(door, batch), Counter[str]()
-    stored = iter(await _store_batch(door, [item for item in batch if item.objection is None], counts))
-    outcomes = [item.objection or next(stored) for item in batch]
-    if refused := Counter(outcome.code for outcome in outcomes if isinstance(outcome, Objection)):
-        async with door.database.session(door.workspace) as session:
-            await add_refusals(session, refused)
-    return outcomes, counts
-
-
 def _result_of(outcomes: Sequence[_Outcome], counts: Counter[str]) -> Remembered:
     return Remembered(
         ids=tuple(None if isinstance(outcome, Objection) else outcome for outcome in outcomes),
@@ -193,19 +98,6 @@ def _result_of(outcomes: Sequence[_Outcome], counts: Counter[str]) -> Remembered
             if isinstance(outcome, Objection)
         ),
     )
-
-
-async def _check_batch(door: Door, batch: Sequence[Screened]) -> Sequence[Screened]:
-    """Returns the batch, with an objection to each echo and to each vector of another model."""
-    # A run of a user was given nobody's memories too.
-    seen = door.workspace.for_reading(door.workspace.user)
-    with span("remember.echoes", memories=len(batch)):
-        batch = await note_echoes(door.database, door.provider, seen, batch, door.runs)
-    if any(item.memory.embedding is not None for item in batch):
-        async with door.database.session(door.workspace, transaction=False) as session:
-            model = await active_model(session)
-        batch = [replace(item, objection=item.objection or _incomparable(item, model)) for item in batch]
-    return batch
 
 
 def _incomparable(item: Screened, model: StoredModel | None) -> Objection | None:
@@ -229,31 +121,6 @@ def _reason_not_to_compare(given: GivenVector, model: StoredModel | None) -> str
     return None
 
 
-async def _store_batch(door: Door, batch: Sequence[Screened], counts: Counter[str]) -> list[_Outcome]:
-    """Stores a batch, in halves if the index cannot hold a text; returns each memory's id or objection."""
-    try:
-        with word_limit():
-            return [*await again_after_deadlock(lambda: _store(door, batch, counts))]
-    except TooManyWords:
-        if len(batch) == 1:
-            message = "body: has too many different words for the text index (1 MB of them); split it"
-            return [Objection(message=message, code=INVALID)]
-    middle = len(batch) // 2
-    return [item for half in (batch[:middle], batch[middle:]) for item in await _store_batch(door, half, counts)]
-
-
-async def _store(door: Door, batch: Sequence[Screened], counts: Counter[str]) -> list[UUID]:
-    if not batch:
-        return []
-    with span("remember.write", memories=len(batch)):
-        async with door.database.session(door.workspace) as session:
-            rows = await _rows(session, door.workspace, batch)
-            await workspaces.add_languages(session, door.workspace, {row.language for row in rows})
-            written = await write(session, rows, runs=door.runs, known_first=door.known_first)
-    counts.update(written.counts)
-    return written.ids
-
-
 async def _rows(session: Session, workspace: Workspace, batch: Sequence[Screened]) -> list[MemoryRow]:
     known = await sources.ensure(session, [item.memory.source for item in batch if item.memory.source is not None])
     return [
@@ -263,3 +130,140 @@ async def _rows(session: Session, workspace: Workspace, batch: Sequence[Screened
         )
         for item in batch
     ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteGate:
+    """Stores memories."""
+
+    database: Database
+    counter: TokenCounter
+    mask: bool = True
+    """Masks secrets in what it stores."""
+    provider: EmbeddingProvider | None = None
+    """Finds echoes in other words, too."""
+    runs: RunTraces | None = None
+    """The notes about runs; needed if memories name runs."""
+
+    async def remember(
+        self, workspace: Workspace, memories: Sequence[NewMemory], *, known_first: bool = False
+    ) -> Remembered:
+        """Stores memories. Their words are indexed at once, their meaning when a worker has embedded them.
+
+        A known text (same kind, source, ordinal, title and body) is not stored twice: the known memory gains the given
+        tags and metadata, and takes the given score, date and details of an observation. It keeps its own values with
+        `known_first`, or if another run says the same without a better score. It always keeps its first run.
+
+        A memory is rejected with its reason if it cannot be stored, is worthless, instructs its reader, or repeats a
+        memory that its run was given; such an echo counts as a use of the repeated memory. The others are stored. A
+        memory that comes with a vector of the served model can be found by meaning at once.
+
+        Raises:
+            DatabaseUnavailable: earlier batches are stored, but no memory of the batch in progress.
+        """
+        outcomes, counts = list[_Outcome](), Counter[str]()
+        async for part, counted in self._stored_batches(workspace, _batches(memories), known_first=known_first):
+            outcomes += part
+            counts += counted
+        return _result_of(outcomes, counts)
+
+    async def remember_batches(
+        self, workspace: Workspace, batches: AsyncIterator[Sequence[NewMemory]]
+    ) -> AsyncGenerator[Remembered]:
+        """Stores memories that arrive in batches, as `remember` does; yields the outcome of each batch, in their order.
+
+        It receives and screens the next batch while it writes one.
+        """
+        async with aclosing(self._stored_batches(workspace, batches)) as stored:
+            async for outcomes, counts in stored:
+                yield _result_of(outcomes, counts)
+
+    async def remember_batch(self, workspace: Workspace, memories: Sequence[NewMemory]) -> Remembered:
+        """Stores one batch, as `remember` does: at most BATCH memories and BATCH_CHARACTERS."""
+        screened = await asyncio.to_thread(self._screen, memories)
+        return _result_of(*await self._store_screened(workspace, screened))
+
+    async def _stored_batches(
+        self, workspace: Workspace, batches: AsyncIterator[Sequence[NewMemory]], *, known_first: bool = False
+    ) -> AsyncGenerator[tuple[Sequence[_Outcome], Counter[str]]]:
+        async with aclosing(_ahead(self._screened_batches(batches))) as coming:
+            async for batch in coming:
+                yield await self._store_screened(workspace, batch, known_first=known_first)
+
+    async def _screened_batches(self, batches: AsyncIterator[Sequence[NewMemory]]) -> AsyncIterator[Sequence[Screened]]:
+        async for batch in batches:
+            yield await asyncio.to_thread(self._screen, batch)
+
+    def _screen(self, memories: Sequence[NewMemory]) -> Sequence[Screened]:
+        """Returns memories after the gate, with the tokens of those that passed it."""
+        with span("remember.screen", memories=len(memories)):
+            found = screened_all(memories, mask=self.mask)
+            passed = [item.memory for item in found if item.objection is None]
+            tokens = iter(self.counter.count_many([embedded_text(memory.title, memory.body) for memory in passed]))
+        return [replace(item, tokens=next(tokens)) if item.objection is None else item for item in found]
+
+    async def _store_screened(
+        self, workspace: Workspace, batch: Sequence[Screened], *, known_first: bool = False
+    ) -> tuple[Sequence[_Outcome], Counter[str]]:
+        """Stores one batch; returns the outcome of each memory, and the numbers of stored, updated, unchanged ones.
+
+        The memories of each user are written apart: what other users stored is not known there.
+        """
+        outcomes, counts = dict[int, _Outcome](), Counter[str]()
+        users = [item.memory.user if item.objection is None else "" for item in batch]
+        for user in dict.fromkeys(users):
+            places = [place for place, of in enumerate(users) if of == user]
+            own = await get_or_create(self.database, workspace.of(user))
+            checked = await self._check(own, [batch[place] for place in places])
+            passed = [item for item in checked if item.objection is None]
+            stored = iter(await self._store(own, passed, counts, known_first=known_first))
+            found = [item.objection or next(stored) for item in checked]
+            await self._count_refusals(own, found)
+            outcomes |= zip(places, found, strict=True)
+        return [outcomes[place] for place in range(len(batch))], counts
+
+    async def _check(self, workspace: Workspace, batch: Sequence[Screened]) -> Sequence[Screened]:
+        """Returns the batch, with an objection to each echo and to each vector of another model."""
+        # A run of a user was given nobody's memories too.
+        seen = workspace.for_reading(workspace.user)
+        with span("remember.echoes", memories=len(batch)):
+            batch = await Echoes(database=self.database, provider=self.provider).note(seen, batch, self.runs)
+        if any(item.memory.embedding is not None for item in batch):
+            async with self.database.session(workspace, transaction=False) as session:
+                model = await active_model(session)
+            batch = [replace(item, objection=item.objection or _incomparable(item, model)) for item in batch]
+        return batch
+
+    async def _count_refusals(self, workspace: Workspace, outcomes: Sequence[_Outcome]) -> None:
+        if refused := Counter(outcome.code for outcome in outcomes if isinstance(outcome, Objection)):
+            async with self.database.session(workspace) as session:
+                await add_refusals(session, refused)
+
+    async def _store(
+        self, workspace: Workspace, batch: Sequence[Screened], counts: Counter[str], *, known_first: bool
+    ) -> Sequence[_Outcome]:
+        """Stores a batch, in halves if the index cannot hold a text; returns each memory's id or objection."""
+        try:
+            with word_limit():
+                written = await again_after_deadlock(lambda: self._write(workspace, batch, known_first=known_first))
+        except TooManyWords:
+            if len(batch) == 1:
+                message = "body: has too many different words for the text index (1 MB of them); split it"
+                return [Objection(message=message, code=INVALID)]
+            middle = len(batch) // 2
+            return [
+                item
+                for half in (batch[:middle], batch[middle:])
+                for item in await self._store(workspace, half, counts, known_first=known_first)
+            ]
+        counts.update(written.counts)
+        return written.ids
+
+    async def _write(self, workspace: Workspace, batch: Sequence[Screened], *, known_first: bool) -> Written:
+        if not batch:
+            return Written([], Counter())
+        with span("remember.write", memories=len(batch)):
+            async with self.database.session(workspace) as session:
+                rows = await _rows(session, workspace, batch)
+                await workspaces.add_languages(session, workspace, {row.language for row in rows})
+                return await write(session, rows, runs=self.runs, known_first=known_first)

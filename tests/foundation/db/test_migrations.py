@@ -24,7 +24,7 @@ from app.foundation.postgres.cluster import binary
 from app.foundation.postgres.embedded import EmbeddedPostgres
 from app.storage.index import models
 from app.storage.memories.memory import NewMemory
-from app.storage.memories.remember import Door, remember
+from app.storage.memories.remember import WriteGate
 from app.storage.memories.service import Memories
 from tests.conftest import workspace_in
 
@@ -86,7 +86,9 @@ async def fill(url: str, counter: TokenCounter, *bodies: str) -> None:
     """Stores notes with these bodies in the workspace `w`, and registers a model."""
     database = Database(url, pool_size=2)
     workspace = await workspace_in(database, "w")
-    await remember(Door(database, counter, workspace), [NewMemory(kind="note", body=body) for body in bodies])
+    await WriteGate(database=database, counter=counter).remember(
+        workspace, [NewMemory(kind="note", body=body) for body in bodies]
+    )
     async with database.session(workspace) as session:
         await models.register(session, "model", 3)
     await database.close()

@@ -21,7 +21,7 @@ from app.operations.status import workspace_status
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
 from app.storage.memories.memory import NewMemory
-from app.storage.memories.remember import Door, remember
+from app.storage.memories.remember import WriteGate
 from app.storage.recalls.service import Recalls
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
@@ -62,7 +62,9 @@ async def port_of(database: Database, workspace: Workspace) -> int:
 async def stored(
     database: Database, counter: TokenCounter, workspace: Workspace, *, text: str = TEXT, user: str = ""
 ) -> None:
-    done = await remember(Door(database, counter, workspace), [NewMemory(kind="note", body=text, user=user)])
+    done = await WriteGate(database=database, counter=counter).remember(
+        workspace, [NewMemory(kind="note", body=text, user=user)]
+    )
     assert done.stored == 1
 
 

@@ -13,7 +13,7 @@ from app.storage.links import lookup
 from app.storage.links.relations import SAME_TASK, Task, of_one_task
 from app.storage.links.service import Links
 from app.storage.memories.memory import NewMemory, ObservationDetail, new_id
-from app.storage.memories.remember import Door, remember
+from app.storage.memories.remember import WriteGate
 from app.storage.memories.service import Memories
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
@@ -46,7 +46,7 @@ async def store(
         )
         for task, body, tag in given
     ]
-    await remember(Door(database, counter, workspace, runs=traces), memories)
+    await WriteGate(database=database, counter=counter, runs=traces).remember(workspace, memories)
     await embed_pending(database, provider, workspace=workspace)
     await Links(database=database).link_pending(database.across)
 

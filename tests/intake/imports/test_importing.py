@@ -12,7 +12,7 @@ from app.errors import InvalidInput
 from app.foundation.db.database import Database
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.models.providers import NoopProvider
-from app.intake.imports.service import Imported, Imports
+from app.intake.imports.service import Imported
 from app.intake.runs.feedback.service import Ratings
 from app.intake.runs.feedback.store import FeedbackEntry
 from app.intake.runs.observations.observation import Outcome
@@ -21,7 +21,7 @@ from app.intake.runs.run import NewRun, Run
 from app.intake.runs.service import Runs
 from app.operations.status import workspace_status
 from app.storage.memories.memory import Memory, NewMemory
-from app.storage.memories.remember import Door, remember
+from app.storage.memories.remember import WriteGate
 from app.storage.memories.service import Memories
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
@@ -31,11 +31,9 @@ Stored = Callable[[], Awaitable[dict[str, Memory]]]
 
 
 @pytest.fixture
-def importing(database: Database, counter: TokenCounter, workspace: Workspace) -> Importing:
+def importing(services: Services, workspace: Workspace) -> Importing:
     async def run(path: Path) -> Imported:
-        return await Imports(database=database, counter=counter, runs=Runs(database=database)).import_file(
-            workspace, path
-        )
+        return await services.imports.import_file(workspace, path)
 
     return run
 
@@ -79,7 +77,7 @@ async def test_a_run_knows_the_memories_that_it_was_given_and_what_it_cost(
         NewMemory(kind="observation", title=title, body=f"{title}: a finding.", metadata={"imported_id": str(number)})
         for number, title in ((7, "Market of 2024"), (8, "Actors"), (9, "Prices"))
     )
-    remembered = await remember(Door(database, counter, workspace), [by_id, by_title, other])
+    remembered = await WriteGate(database=database, counter=counter).remember(workspace, [by_id, by_title, other])
     lines = [
         {"run_id": "r1", "task": "Market", "agent": "scout", "memory_hits": [7, "gone"], "total_tokens": 1200,
          "memory_context_titles": ["Market, renamed", "Actors", "Never stored"], "cost_usd": "0.02"},
@@ -330,7 +328,7 @@ async def test_a_later_judgement_without_a_stored_run_stands(
     asked = await observations.request(workspace, outcome)
     await observations.make(workspace, asked)
     given = NewMemory(kind="observation", body="It fell by 3 %.", run_id="r2", final_score=8)
-    await remember(Door(database, observations.counter, workspace), [given])
+    await WriteGate(database=database, counter=observations.counter).remember(workspace, [given])
     lines = [{"run_id": run_id, "task": "Market", "final_score": 2, "final": "F"} for run_id in ("r1", "r2")]
     await importing(jsonl(tmp_path / "runs.jsonl", *lines))
     found = {memory.run_id: memory for memory in await Memories(database=database).list_live(workspace)}
@@ -546,8 +544,8 @@ async def test_ids_that_look_like_secrets_are_kept_apart(
 async def test_given_memories_are_logged_for_two_hundred_runs_at_a_time(
     importing: Importing, tmp_path: Path, database: Database, workspace: Workspace, counter: TokenCounter
 ) -> None:
-    await remember(
-        Door(database, counter, workspace), [NewMemory(kind="observation", title="Actors", body="Nobody sells it yet.")]
+    await WriteGate(database=database, counter=counter).remember(
+        workspace, [NewMemory(kind="observation", title="Actors", body="Nobody sells it yet.")]
     )
     runs = [{"run_id": f"r{number}", "memory_context_titles": ["Actors"]} for number in range(201)]
     assert (await importing(jsonl(tmp_path / "runs.jsonl", *runs))).failed == []

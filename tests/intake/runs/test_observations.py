@@ -15,7 +15,7 @@ from app.intake.runs.observations import store
 from app.intake.runs.observations.observation import Outcome
 from app.intake.runs.observations.service import BeingCompressed, Observations
 from app.storage.memories.memory import NewMemory
-from app.storage.memories.remember import Door, remember
+from app.storage.memories.remember import WriteGate
 from app.storage.memories.service import Memories
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
@@ -75,7 +75,7 @@ async def test_what_is_asked_for_in_the_moment_it_is_made_stays_made(
             await asyncio.sleep(0.02)
         assert not waiting.done()
         note = [NewMemory(kind="note", body="12 producers")]
-        kept = await remember(Door(database, services.counter, workspace), note)
+        kept = await WriteGate(database=database, counter=services.counter).remember(workspace, note)
         await store.finish(session, replace(asked.recorded, outcome="stored", memory_id=kept.ids[0]))
     assert await waiting == observation_id
     told = await services.observations.get(workspace, observation_id)

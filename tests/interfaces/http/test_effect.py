@@ -17,7 +17,6 @@ from app.insight.effect.ledger import ScoredRun, Slot
 from app.insight.effect.service import Effects
 from app.storage.effects import Effect, Outcome
 from app.storage.memories.memory import NewMemory
-from app.storage.memories.remember import Door, remember
 from app.storage.tenants.service import get_or_create, resolve_id
 from app.storage.tenants.workspace import UNMADE, Workspace
 from app.wiring import Services
@@ -147,7 +146,7 @@ async def test_an_estimate_that_fails_stops_no_other_workspace(
 
 async def test_a_retry_of_a_recall_counts_as_one_draw(services: Services, workspace: Workspace) -> None:
     """It draws the same slot again, so it changes no probability."""
-    found = await remember(Door(services.database, services.counter, workspace), [NewMemory(kind="note", body="Tea.")])
+    found = await services.write_gate.remember(workspace, [NewMemory(kind="note", body="Tea.")])
     ids = [memory_id for memory_id in found.ids if memory_id]
     for with_runs in (True, False):
         await ledger_of(services.database, workspace, ids, harm=0.0, runs=1, with_runs=with_runs)
@@ -201,9 +200,10 @@ FROM recall CROSS JOIN unnest(%(ids)s::uuid[]) WITH ORDINALITY AS given(memory_i
 @pytest.fixture
 async def judged(services: Services, workspace: Workspace) -> list[UUID]:
     """Three notes that 300 runs recalled; the first costs a run two points, and Review knows it."""
-    door = Door(services.database, services.counter, workspace, provider=services.provider)
     bodies = [f"{NOTE['body']} It is the {name} market of the region." for name in ("first", "second", "third")]
-    found = await remember(door, [NewMemory(kind="note", title=body[-30:], body=body) for body in bodies])
+    found = await services.write_gate.remember(
+        workspace, [NewMemory(kind="note", title=body[-30:], body=body) for body in bodies]
+    )
     ids = [memory_id for memory_id in found.ids if memory_id]
     await ledger_of(services.database, workspace, ids, harm=2.0)
     assert await services.effects.estimate(await resolve_id(services.database, workspace.workspace_id))

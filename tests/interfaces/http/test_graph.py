@@ -19,7 +19,6 @@ from app.insight.map import layout, service, store
 from app.insight.map.drawing import DrawnMap, Point
 from app.storage.index.models import active_model
 from app.storage.memories.memory import NewMemory
-from app.storage.memories.remember import Door, remember
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from tests.insight.seeding import TOPICS, embed, seed, vectors_of
@@ -65,10 +64,7 @@ async def test_an_unknown_workspace_has_an_empty_graph(client: httpx.AsyncClient
 async def test_memories_without_vectors_are_told(
     client: httpx.AsyncClient, services: Services, workspace: Workspace
 ) -> None:
-    await remember(
-        Door(services.database, services.counter, workspace),
-        [NewMemory(kind="note", body="The crane waits for its vector.")],
-    )
+    await services.write_gate.remember(workspace, [NewMemory(kind="note", body="The crane waits for its vector.")])
     assert (await shown(client))["reason"] == "no memory has its vector yet; 1 wait for theirs"
     await seed(services, workspace, 2)
     found = await shown(client)
@@ -80,9 +76,7 @@ async def test_only_the_newest_memories_are_looked_through(
     services: Services, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await seed(services, workspace, 3)
-    await remember(
-        Door(services.database, services.counter, workspace), [NewMemory(kind="note", body="No vector yet.")]
-    )
+    await services.write_gate.remember(workspace, [NewMemory(kind="note", body="No vector yet.")])
     seen = []
     for most in (1, 3, 9):
         monkeypatch.setattr(store, "LOOKED_THROUGH", most)

@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 
 from app.interfaces.worker.worker import run_worker
 from app.storage.memories.memory import NewMemory
-from app.storage.memories.remember import Door, remember
 from app.wiring import Services
 from tests.conftest import workspace_in
 
@@ -39,7 +38,7 @@ async def until_jobs(services: Services, reached: Callable[[set[tuple[str, str]]
 async def note(services: Services, *bodies: str, workspace: str = "w") -> None:
     notes = [NewMemory(kind="note", body=body) for body in bodies]
     target = await workspace_in(services.database, workspace)
-    await remember(Door(services.database, services.counter, target), notes)
+    await services.write_gate.remember(target, notes)
 
 
 async def until_settled(services: Services, *, but_for: str = "") -> None:

@@ -10,7 +10,6 @@ from app.recall.context.history import Histories
 from app.recall.retrieval.log import GIVEN, draw
 from app.recall.retrieval.recall import History, Query
 from app.storage.memories.memory import NewMemory
-from app.storage.memories.remember import Door, remember
 from app.storage.recalls.store import TRIAL, LoggedRecall
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
@@ -28,8 +27,7 @@ BUDGET = 1_000
 @pytest.fixture
 async def tea(services: Services, workspace: Workspace) -> Workspace:
     """A workspace with four notes that the query finds."""
-    door = Door(services.database, services.counter, workspace, provider=services.provider)
-    await remember(door, [NewMemory(kind="note", body=body) for body in NOTES])
+    await services.write_gate.remember(workspace, [NewMemory(kind="note", body=body) for body in NOTES])
     return workspace
 
 
@@ -171,7 +169,7 @@ async def test_a_share_of_0_answers_byte_for_byte_as_a_recall_without_a_run(serv
 async def test_a_history_that_a_draw_leaves_empty_asks_for_no_larger_budget(
     services: Services, workspace: Workspace
 ) -> None:
-    await remember(Door(services.database, services.counter, workspace), [NewMemory(kind="note", body=NOTES[0])])
+    await services.write_gate.remember(workspace, [NewMemory(kind="note", body=NOTES[0])])
     found = await shown(services, workspace, 1.0)
     recall = await logged(services, workspace, found)
     assert (found.markdown, found.needed_tokens, recall.hits) == ("", None, ())

@@ -20,7 +20,7 @@ from app.recall.retrieval.service import Retrieval
 from app.storage.index.embedding import embed_pending
 from app.storage.links.service import Links
 from app.storage.memories.memory import NewMemory
-from app.storage.memories.remember import Door, remember
+from app.storage.memories.remember import WriteGate
 from app.storage.tenants.workspace import Workspace
 
 TEXTS = {
@@ -60,7 +60,7 @@ def postgres(database: Database) -> Iterator[psycopg.Connection]:
 async def stored(database: Database, counter: TokenCounter, workspace: Workspace) -> dict[str, str]:
     """Stores the texts in a workspace whose language is English; returns their names by text."""
     memories = [NewMemory(kind="note", body=body) for body in TEXTS.values()]
-    assert (await remember(Door(database, counter, workspace), memories)).rejected == ()
+    assert (await WriteGate(database=database, counter=counter).remember(workspace, memories)).rejected == ()
     return {body: name for name, body in TEXTS.items()}
 
 
@@ -98,7 +98,7 @@ async def test_a_word_is_found_in_each_form_in_which_it_is_written(
     bodies = {names[name]: name for name in FORMS.values()}
     bodies |= {unicodedata.normalize("NFD", body): name for body, name in bodies.items()}
     memories = [NewMemory(kind="note", body=body) for body in bodies]
-    assert (await remember(Door(database, counter, workspace), memories)).rejected == ()
+    assert (await WriteGate(database=database, counter=counter).remember(workspace, memories)).rejected == ()
     for text, name in FORMS.items():
         query = Query(text=unicodedata.normalize(form, text), k=2)
         recall = await Retrieval(database=database, provider=NoopProvider()).search(workspace, query)
@@ -121,7 +121,7 @@ async def test_words_are_stemmed_as_their_script_is_written(
     """English words are stemmed as before, in an English text and in others."""
     bodies = {body: question for question, body in INFLECTED.items()}
     memories = [NewMemory(kind="note", body=body) for body in bodies]
-    assert (await remember(Door(database, counter, workspace), memories)).rejected == ()
+    assert (await WriteGate(database=database, counter=counter).remember(workspace, memories)).rejected == ()
     for body, question in bodies.items():
         recall = await Retrieval(database=database, provider=NoopProvider()).search(
             workspace, Query(text=question, k=1)
@@ -133,10 +133,10 @@ async def test_a_text_mentions_a_title_of_another_script(
     database: Database, counter: TokenCounter, workspace: Workspace
 ) -> None:
     """The older text is found by the words of the title, which are stemmed in both."""
-    door = Door(database, counter, workspace)
-    await remember(door, [NewMemory(kind="note", body="Смотри «Отчёты по Тепловым насосам», они полные.")])
+    gate = WriteGate(database=database, counter=counter)
+    await gate.remember(workspace, [NewMemory(kind="note", body="Смотри «Отчёты по Тепловым насосам», они полные.")])
     await Links(database=database).link_pending(database.across)
-    await remember(door, [NewMemory(kind="note", title="Отчёты по тепловым насосам", body="Цены выросли.")])
+    await gate.remember(workspace, [NewMemory(kind="note", title="Отчёты по тепловым насосам", body="Цены выросли.")])
     await Links(database=database).link_pending(database.across)
     async with database.session(workspace) as session:
         assert await session.column("SELECT relation FROM links WHERE workspace_id = %(workspace_id)s", {}) == [
@@ -161,4 +161,6 @@ async def test_the_longest_text_of_different_characters_is_stored(
 ) -> None:
     """Postgres refuses more than 1 MB of words, which the pairs of such a text would be."""
     body = "".join(chr(0x4E00 + (number * 7919 + number // 20_000) % 20_900) for number in range(200_000))
-    assert (await remember(Door(database, counter, workspace), [NewMemory(kind="note", body=body)])).rejected == ()
+    assert (
+        await WriteGate(database=database, counter=counter).remember(workspace, [NewMemory(kind="note", body=body)])
+    ).rejected == ()

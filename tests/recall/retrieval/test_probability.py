@@ -15,7 +15,7 @@ from app.recall.retrieval.recall import History, Query, Recall
 from app.recall.retrieval.service import Retrieval
 from app.storage.index.embedding import embed_pending, refresh_all_statistics
 from app.storage.memories.memory import NewMemory
-from app.storage.memories.remember import Door, remember
+from app.storage.memories.remember import WriteGate
 from app.storage.recalls.service import Recalls
 from app.storage.tenants.workspace import Workspace
 from tests.conftest import histories_of
@@ -46,7 +46,7 @@ class Store:
 
     async def add(self, *bodies: str) -> None:
         memories = [NewMemory(kind="note", title=f"Note {len(body)}", body=body) for body in bodies]
-        await remember(Door(self.database, self.counter, self.workspace), memories)
+        await WriteGate(database=self.database, counter=self.counter).remember(self.workspace, memories)
 
     async def embed(self) -> None:
         await embed_pending(self.database, self.provider, workspace=self.workspace)

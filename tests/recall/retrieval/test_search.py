@@ -26,7 +26,7 @@ from app.storage.index.embedding import embed_pending, refresh_all_statistics
 from app.storage.index.vectors import as_literal
 from app.storage.memories.filters import Filters, conditions
 from app.storage.memories.memory import LARGEST_ORDINAL, Kind, NewMemory, SourceKind, SourceReference
-from app.storage.memories.remember import Door, remember
+from app.storage.memories.remember import WriteGate
 from app.storage.memories.service import Memories
 from app.storage.recalls.service import Recalls
 from app.storage.tenants.service import resolve
@@ -55,7 +55,7 @@ class Store:
         self.database, self.provider, self.counter, self.workspace = database, provider, counter, workspace
 
     async def add(self, *memories: NewMemory, embed: bool = True) -> None:
-        result = await remember(Door(self.database, self.counter, self.workspace), memories)
+        result = await WriteGate(database=self.database, counter=self.counter).remember(self.workspace, memories)
         assert result.rejected == ()
         if embed:
             ids = [id_ for id_ in result.ids if id_]

@@ -34,7 +34,7 @@ from app.storage.index.models import StoredModel
 from app.storage.links import lookup
 from app.storage.links.service import Links, many_pending
 from app.storage.memories.memory import GivenVector, NewMemory
-from app.storage.memories.remember import Door, remember
+from app.storage.memories.remember import WriteGate
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from tests.conftest import workspace_in
@@ -57,7 +57,9 @@ async def remember_with_vectors(services: Services, start: int = 0) -> None:
         )
         for place, vector in enumerate(vectors, start)
     ]
-    done = await remember(Door(database, services.counter, await workspace_in(database, "w")), memories)
+    done = await WriteGate(database=database, counter=services.counter).remember(
+        await workspace_in(database, "w"), memories
+    )
     assert done.stored == FEW
 
 

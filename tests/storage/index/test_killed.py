@@ -24,7 +24,7 @@ from app.storage.index.embedding import embed_all_pending
 from app.storage.index.models import MoveState, move_state
 from app.storage.index.reembed import FollowingProvider, following_provider
 from app.storage.memories.memory import NewMemory
-from app.storage.memories.remember import Door, remember
+from app.storage.memories.remember import WriteGate
 from tests.conftest import workspace_in
 from tests.fakes.embeddings import DIMENSION, Endpoint, answered
 from tests.storage.index.test_reembed import models
@@ -133,7 +133,7 @@ async def test_a_killed_move_goes_on_and_queries_never_mix_models(
     database, provider = Database(own_database_url, pool_size=8), following_provider(own)
     assert isinstance(provider, FollowingProvider)
     notes = [NewMemory(kind="note", body=body) for body in NOTES]
-    await remember(Door(database, counter, await workspace_in(database, "w")), notes)
+    await WriteGate(database=database, counter=counter).remember(await workspace_in(database, "w"), notes)
     assert await embed_all_pending(database, provider, across=database.across) == len(NOTES)
     asker = Asker(database, provider)
     async with asker.asking():

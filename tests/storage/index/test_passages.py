@@ -25,7 +25,7 @@ from app.storage.index.models import StoredModel
 from app.storage.index.vectors import PassageVector
 from app.storage.links import lookup
 from app.storage.memories.memory import NewMemory, new_id
-from app.storage.memories.remember import Door, remember
+from app.storage.memories.remember import WriteGate
 from app.storage.memories.service import Memories
 from app.storage.tenants.workspace import Workspace
 from tests.conftest import workspace_in
@@ -97,7 +97,7 @@ async def test_what_a_memory_says_at_its_end_is_found_and_explained(
     database: Database, provider: EmbeddingProvider, counter: TokenCounter, workspace: Workspace
 ) -> None:
     notes = [NewMemory(kind="note", body=body) for body in (LONG, FILLING * 29, "A short note about rain.")]
-    ids = (await remember(Door(database, counter, workspace), notes)).ids
+    ids = (await WriteGate(database=database, counter=counter).remember(workspace, notes)).ids
     await embed_pending(database, provider, workspace=workspace)
     found = await Retrieval(database=database, provider=provider).find(
         workspace, Query(text=ASKED, k=3, preset="closest")
@@ -115,8 +115,8 @@ async def test_what_a_memory_says_at_its_end_is_found_and_explained(
 async def test_another_text_replaces_all_passages_and_deleting_removes_them(
     database: Database, provider: EmbeddingProvider, counter: TokenCounter, workspace: Workspace
 ) -> None:
-    door = Door(database, counter, workspace)
-    (memory_id,) = (await remember(door, [NewMemory(kind="note", body=LONG)])).ids
+    gate = WriteGate(database=database, counter=counter)
+    (memory_id,) = (await gate.remember(workspace, [NewMemory(kind="note", body=LONG)])).ids
     assert memory_id is not None
     await embed_pending(database, provider, workspace=workspace)
     assert len(await stored(database, workspace, [memory_id])) > 2
@@ -126,7 +126,7 @@ async def test_another_text_replaces_all_passages_and_deleting_removes_them(
     assert await stored(database, workspace, [memory_id]) == []
     await embed_pending(database, provider, workspace=workspace)
     assert await stored(database, workspace, [memory_id]) == [(0, 0, None)]
-    (other,) = (await remember(door, [NewMemory(kind="note", body=f"{LONG} Again.")])).ids
+    (other,) = (await gate.remember(workspace, [NewMemory(kind="note", body=f"{LONG} Again.")])).ids
     assert other is not None
     await embed_pending(database, provider, workspace=workspace)
     assert len(await stored(database, workspace, [other])) > 2
@@ -157,7 +157,11 @@ async def test_an_arm_has_enough_memories_where_passages_of_a_few_lead(
         model = await serving_model(database, provider)
         assert model is not None
         bodies = [NewMemory(kind="note", body=f"note number {place}") for place in range(80)]
-        ids = [item for item in (await remember(Door(database, counter, workspace), bodies)).ids if item]
+        ids = [
+            item
+            for item in (await WriteGate(database=database, counter=counter).remember(workspace, bodies)).ids
+            if item
+        ]
         made = partial(near, dimension=model.dimension, chance=np.random.default_rng(7))
         long = {memory_id: made(0.1, MOST_PASSAGES) for memory_id in ids[:9]}
         short = {memory_id: made(place / 10, 1) for place, memory_id in enumerate(ids[9:], 2)}
@@ -199,7 +203,7 @@ async def test_a_first_vector_stays_as_it_is_when_what_it_lacks_is_made(
     database: Database, counter: TokenCounter, workspace: Workspace
 ) -> None:
     notes = [NewMemory(kind="note", body=body) for body in (LONG[:500], "A short note about rain.")]
-    ids = (await remember(Door(database, counter, workspace), notes)).ids
+    ids = (await WriteGate(database=database, counter=counter).remember(workspace, notes)).ids
     remote = Stuck()
     assert await embed_pending(database, remote, workspace=workspace) == 2
     assert remote.asked == [2]
@@ -220,7 +224,7 @@ async def test_a_vector_of_an_earlier_version_gains_the_codes_of_its_words(
     database: Database, provider: EmbeddingProvider, counter: TokenCounter, workspace: Workspace
 ) -> None:
     note = NewMemory(kind="note", title="Honey", body="Bees make honey.\n\nThe ferry is late.")
-    (memory_id,) = (await remember(Door(database, counter, workspace), [note])).ids
+    (memory_id,) = (await WriteGate(database=database, counter=counter).remember(workspace, [note])).ids
     assert memory_id is not None
     await embed_pending(database, provider, workspace=workspace)
     async with database.session(workspace) as session:
@@ -241,7 +245,7 @@ async def test_a_start_queues_what_has_no_codes_once(
     async with opened(own_database_url) as database:
         workspace = await workspace_in(database, "bees")
         note = NewMemory(kind="note", title="Honey", body="Bees make honey.")
-        (memory_id,) = (await remember(Door(database, counter, workspace), [note])).ids
+        (memory_id,) = (await WriteGate(database=database, counter=counter).remember(workspace, [note])).ids
         assert memory_id is not None
         await embed_pending(database, provider, workspace=workspace)
         async with database.session(workspace) as session:
@@ -298,8 +302,8 @@ def test_a_few_long_texts_are_a_batch() -> None:
 async def test_a_backfill_goes_on_after_a_part_of_the_passages(
     database: Database, provider: EmbeddingProvider, counter: TokenCounter, workspace: Workspace
 ) -> None:
-    door = Door(database, counter, workspace)
-    (memory_id,) = (await remember(door, [NewMemory(kind="note", body=LONG)])).ids
+    gate = WriteGate(database=database, counter=counter)
+    (memory_id,) = (await gate.remember(workspace, [NewMemory(kind="note", body=LONG)])).ids
     assert memory_id is not None
     ((*parts,),) = await embedding.cut(provider, [("", LONG)])
     (found,) = await embedding.embed_passages(provider, [parts])
@@ -325,7 +329,11 @@ async def test_the_doctor_counts_texts_that_go_on_after_their_last_vector(
         workspace = await workspace_in(database, "w")
         # Only the numbers and ranges of passages count.
         notes = [NewMemory(kind="note", body=body) for body in ("four", "endless")]
-        whole, endless = (item for item in (await remember(Door(database, counter, workspace), notes)).ids if item)
+        whole, endless = (
+            item
+            for item in (await WriteGate(database=database, counter=counter).remember(workspace, notes)).ids
+            if item
+        )
         model = await serving_model(database, provider)
         assert model is not None
         literal = vectors.as_literal(np.eye(1, model.dimension, dtype=np.float32)[0])

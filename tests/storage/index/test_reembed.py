@@ -32,7 +32,7 @@ from app.storage.index.reembed import UNSETTLED_SECONDS, FollowingProvider, foll
 from app.storage.links.service import Links
 from app.storage.links.store import forget_similar_of_all
 from app.storage.memories.memory import NewMemory
-from app.storage.memories.remember import Door, remember
+from app.storage.memories.remember import WriteGate
 from tests.cluster import is_cluster
 from tests.conftest import store_database, workspace_in
 from tests.fakes.providers import Closing, Lent, Turned
@@ -46,7 +46,7 @@ LESSONS = [f"Lesson {number}: the scout verifies producers of town {number} in t
 
 async def filled(database: Database, provider: EmbeddingProvider, counter: TokenCounter) -> None:
     notes = [NewMemory(kind="note", body=body) for body in LESSONS]
-    await remember(Door(database, counter, await workspace_in(database, "w")), notes)
+    await WriteGate(database=database, counter=counter).remember(await workspace_in(database, "w"), notes)
     await embed_all_pending(database, provider, across=database.across)
 
 
@@ -210,7 +210,7 @@ async def test_a_worker_that_embeds_by_the_old_model_leaves_the_rest_to_the_new_
     own: Database, provider: EmbeddingProvider, counter: TokenCounter
 ) -> None:
     notes = [NewMemory(kind="note", body=f"Late lesson {number}.") for number in range(300)]
-    await remember(Door(own, counter, await workspace_in(own, "w")), notes)
+    await WriteGate(database=own, counter=counter).remember(await workspace_in(own, "w"), notes)
     old = Lent(provider, held=True)
     embedding = asyncio.create_task(embed_all_pending(own, old, across=own.across))
     await old.entered.wait()
@@ -227,7 +227,7 @@ async def test_what_a_writer_straddles_the_move_with_is_embedded_again(
 ) -> None:
     """A transaction that made sure of the old model is waited for, and what it wrote is listed."""
     late = NewMemory(kind="note", body="The judge came late.")
-    ids = (await remember(Door(own, counter, await workspace_in(own, "w")), [late])).ids
+    ids = (await WriteGate(database=own, counter=counter).remember(await workspace_in(own, "w"), [late])).ids
     vector = vectors.as_literals(await provider.embed_documents([late.body]))
     async with own.session(await workspace_in(own, "w")) as session:
         model = await stored.active_model(session)

@@ -11,7 +11,7 @@ from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
 from app.storage.index.embedding import embed_pending
 from app.storage.links.service import Links
 from app.storage.memories.memory import NewMemory
-from app.storage.memories.remember import Door, remember
+from app.storage.memories.remember import WriteGate
 from app.storage.memories.service import Memories
 from app.storage.tenants.workspace import Workspace
 from tests.conftest import workspace_in
@@ -27,7 +27,7 @@ class Linked:
 
     async def add(self, *memories: NewMemory, embed: bool = False, link: bool = True) -> list[UUID]:
         """Returns their ids, once they are linked."""
-        result = await remember(Door(self.database, self.counter, self.workspace), memories)
+        result = await WriteGate(database=self.database, counter=self.counter).remember(self.workspace, memories)
         assert result.rejected == ()
         ids = [memory_id for memory_id in result.ids if memory_id is not None]
         if embed:

@@ -13,7 +13,7 @@ from app.foundation.db.database import Database
 from app.foundation.models.protocols import TokenCounter
 from app.operations.maintenance import count_accesses
 from app.storage.memories.memory import Memory, NewMemory, new_id
-from app.storage.memories.remember import Door, remember
+from app.storage.memories.remember import WriteGate
 from app.storage.memories.service import Memories
 from app.storage.recalls import store as recalls
 from app.storage.recalls.store import IMPORTED
@@ -42,7 +42,7 @@ class Store:
 
     async def add(self, *bodies: str, **fields: Any) -> Sequence[UUID]:
         given = [NewMemory(**{"kind": "note", "body": body, **fields}) for body in bodies]
-        found = await remember(Door(self.database, self.counter, self.workspace), given)
+        found = await WriteGate(database=self.database, counter=self.counter).remember(self.workspace, given)
         assert found.rejected == ()
         return [memory_id for memory_id in found.ids if memory_id]
 

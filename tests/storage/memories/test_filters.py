@@ -16,7 +16,7 @@ from app.foundation.models.protocols import TokenCounter
 from app.storage.memories import filters as store
 from app.storage.memories.filters import Filters, check, conditions, conditions_of_list, glob_pattern, page
 from app.storage.memories.memory import Kind, NewMemory, new_id
-from app.storage.memories.remember import Door, remember
+from app.storage.memories.remember import WriteGate
 from app.storage.tenants.workspace import Workspace
 
 PATH = "/data/reports/bads-russia/v6/judgement.json"
@@ -152,7 +152,7 @@ async def test_a_memory_that_is_rated_while_a_page_is_read_stands_in_it_once(
     database: Database, workspace: Workspace, counter: TokenCounter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     notes = [NewMemory(kind="note", body=f"The ferry leaves from pier {number}.") for number in range(3)]
-    stored = await remember(Door(database, counter, workspace), notes)
+    stored = await WriteGate(database=database, counter=counter).remember(workspace, notes)
     *others, rated = sorted(memory_id for memory_id in stored.ids if memory_id is not None)
     await rate(database, workspace, rated, 1)
     rows = Session.rows

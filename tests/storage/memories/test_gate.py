@@ -11,7 +11,7 @@ from app.foundation.text.passages import FRAME, HEADING, lines, paragraphs
 from app.foundation.text.passages import sentences as said_in
 from app.foundation.text.prose import heading_of, sentences
 from app.foundation.text.words import shingles
-from app.storage.memories.echoes import Comparison, Residual, echo_by_meaning, echo_of, residuals, says_no_more, without
+from app.storage.memories.echoes import Echoes, Residual, echo_by_meaning, echo_of, says_no_more, without
 from app.storage.memories.gate import screen_memory, worthless
 from app.storage.memories.memory import Given, NewMemory
 from app.storage.tenants.workspace import Workspace
@@ -136,7 +136,7 @@ async def test_what_is_new_stands_without_what_it_was_told_with(
     database: Database, workspace: Workspace, text: str, rest: str
 ) -> None:
     known = Given(memory_id=uuid4(), text=LESSON)
-    (found,) = await residuals(Comparison(database, None, workspace, [known]), [text])
+    (found,) = await Echoes(database=database).residuals(workspace, [known], [text])
     assert (found.text, bool(found.repeats)) == (rest, text not in (NEWS, f"{LESSON} It cost a day."))
 
 

@@ -19,7 +19,7 @@ from app.storage.links.lookup import pending_vectors
 from app.storage.links.service import Links
 from app.storage.memories import remember as remembering
 from app.storage.memories.memory import GivenVector, NewMemory, ObservationDetail, Remembered, SourceReference, new_id
-from app.storage.memories.remember import BATCH, Door, remember, remember_batches
+from app.storage.memories.remember import BATCH, WriteGate
 from app.storage.memories.service import Memories
 from app.storage.tenants.service import resolve
 from app.storage.tenants.workspace import UNMADE, Workspace
@@ -33,7 +33,7 @@ def message(body: str, ordinal: int) -> NewMemory:
 
 
 async def store(database: Database, counter: TokenCounter, workspace: Workspace, *memories: NewMemory) -> Remembered:
-    return await remember(Door(database, counter, workspace), memories)
+    return await WriteGate(database=database, counter=counter).remember(workspace, memories)
 
 
 async def test_text_is_kept_word_for_word(database: Database, counter: TokenCounter, workspace: Workspace) -> None:
@@ -76,13 +76,13 @@ async def test_the_first_batches_of_a_call_are_small(
 ) -> None:
     monkeypatch.setattr(remembering, "FIRST_BATCH", 2)
     monkeypatch.setattr(remembering, "BATCH", 4)
-    sizes, screened = list[int](), remembering._screen_batch
+    sizes, screen = list[int](), WriteGate._screen
 
-    def counted(door: Door, memories: Sequence[NewMemory]) -> Any:
+    def counted(gate: WriteGate, memories: Sequence[NewMemory]) -> Any:
         sizes.append(len(memories))
-        return screened(door, memories)
+        return screen(gate, memories)
 
-    monkeypatch.setattr(remembering, "_screen_batch", counted)
+    monkeypatch.setattr(WriteGate, "_screen", counted)
     result = await store(database, counter, workspace, *(message(f"turn {place}", place) for place in range(13)))
     assert (sizes, result.stored) == ([2, 4, 4, 3], 13)
 
@@ -116,7 +116,7 @@ async def test_a_known_observation_takes_new_details(
         again = await store(database, counter, workspace, given(**change))
         assert (again.ids, again.updated, again.unchanged) == (first.ids, int(counts), int(not counts))
     late = given(verdict="late", facts=("late",), output_path="/o.md")
-    filled = await remember(Door(database, counter, workspace, known_first=True), [late])
+    filled = await WriteGate(database=database, counter=counter).remember(workspace, [late], known_first=True)
     assert filled.updated == 1
     (memory,) = await Memories(database=database).list_live(workspace)
     detail = memory.observation
@@ -150,7 +150,7 @@ async def test_an_import_fills_only_what_is_empty(
     given = NewMemory(kind="note", body="the lesson", final_score=3.0, metadata={"n": 2})
     await store(database, counter, workspace, given)
     again = structs.replace(given, final_score=8.2, metadata={"n": 1, "id": 7}, run_id="run-1")
-    result = await remember(Door(database, counter, workspace, known_first=True), [again])
+    result = await WriteGate(database=database, counter=counter).remember(workspace, [again], known_first=True)
     assert result.ids[0] is not None
     memory = await Memories(database=database).get(workspace, memory_id=result.ids[0])
     assert (memory.final_score, memory.metadata, memory.run_id) == (3.0, {"n": 2, "id": 7}, "run-1")
@@ -364,7 +364,7 @@ async def test_a_later_batch_is_heard_last(database: Database, counter: TokenCou
                 NewMemory(kind="note", body=""),
             ]
 
-    done = [one async for one in remember_batches(Door(database, counter, workspace), batches())]
+    done = [one async for one in WriteGate(database=database, counter=counter).remember_batches(workspace, batches())]
     assert [(one.stored, one.updated, [item.index for item in one.rejected]) for one in done] == [
         (1, 0, [1]), *[(0, 1, [1])] * 6,
     ]  # fmt: skip
@@ -380,7 +380,7 @@ async def test_what_a_batch_cannot_store_ends_the_call_and_keeps_the_batches_bef
         raise ConnectionResetError
 
     with pytest.raises(ConnectionResetError):
-        async for _ in remember_batches(Door(database, counter, workspace), batches()):
+        async for _ in WriteGate(database=database, counter=counter).remember_batches(workspace, batches()):
             pass
     assert [memory.body for memory in await Memories(database=database).list_live(workspace)] == ["first"]
 
@@ -407,7 +407,7 @@ async def test_batches_that_are_left_end_at_once(
         finally:
             ended.set()
 
-    outcomes = remember_batches(Door(database, counter, workspace), batches())
+    outcomes = WriteGate(database=database, counter=counter).remember_batches(workspace, batches())
     assert (await anext(outcomes)).stored == 1
     await outcomes.aclose()
     assert ended.is_set()

@@ -10,7 +10,7 @@ from app.intake.runs.observations.observation import Outcome
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
 from app.storage.memories.memory import NewMemory
-from app.storage.memories.remember import Door, remember
+from app.storage.memories.remember import WriteGate
 from app.storage.tenants.service import resolve, set_language
 from app.storage.tenants.workspace import CODES, CONFIGURATIONS, Workspace, configuration, unknown_language
 from app.wiring import Services
@@ -51,7 +51,7 @@ async def test_what_is_no_language_is_refused_with_those_that_are_known(
     with pytest.raises(InvalidInput, match=says):
         await services.observations.request(workspace, outcome)
     note = NewMemory(kind="note", body="A finding of the judge", language=language)
-    done = await remember(Door(database, counter, workspace), [note])
+    done = await WriteGate(database=database, counter=counter).remember(workspace, [note])
     (rejected,) = done.rejected
     assert rejected.reason.startswith(f"language: {language!r} is none")
 
@@ -68,7 +68,7 @@ async def test_a_workspace_has_its_own(database: Database, counter: TokenCounter
     assert workspace.language == "german"
     assert (await resolve(database, workspace.name, language="english")).language == "german"
     memory = NewMemory(kind="note", body="Die Berichte nannten keine Quellen.")
-    await remember(Door(database, counter, workspace), [memory])
+    await WriteGate(database=database, counter=counter).remember(workspace, [memory])
     recall = await Retrieval(database=database, provider=NoopProvider()).search(
         workspace, Query(text="Bericht ohne Quelle", k=1)
     )

@@ -251,8 +251,8 @@ class Observations:
         """Returns the outcome without what its run was given, None if nothing is new; and the repeated memories."""
         output = pending.outcome.output
         parts = paragraphs(output) if pending.given or HEADING in output else [output]
-        comparison = echoes.Comparison(self.database, self.provider, workspace, pending.given)
-        residuals = await echoes.residuals(comparison, parts)
+        comparison = echoes.Echoes(database=self.database, provider=self.provider)
+        residuals = await comparison.residuals(workspace, pending.given, parts)
         residual = echoes.without(parts, residuals)
         used = frozenset[UUID]().union(*(item.repeats for item in residuals))
         if await asyncio.to_thread(worthless, residual) is not None:
