@@ -286,15 +286,15 @@ async def test_the_desk_says_at_once_if_memory_helped(open_panel: Open, seeded: 
     assert keys.acts <= 2
 
 
-async def test_the_bar_sums_up_to_the_score_for_own_weights(open_panel: Open, seeded: str) -> None:
+async def test_the_bar_sums_up_to_the_score_with_each_preset(open_panel: Open, seeded: str) -> None:
     page = await tried(await open_panel(within=seeded), "market of pet insurance in Brazil")
     drawer = page.get_by_role("dialog", name="Try")
-    await drawer.get_by_label("Relevance weight").fill("0.5")
-    await drawer.get_by_role("button", name="Ask").click()
-    # Until the answer is there, the one before it stays on the page.
-    await expect(drawer.locator(".answer.stale")).to_have_count(0)
-    for preset in ("default", "classic"):
-        hits = drawer.get_by_label(f"Answer of the preset {preset}").locator(".hits > li")
+    for preset in ("default", "classic", "ranks"):
+        await drawer.get_by_label("Preset").select_option(preset)
+        await drawer.get_by_role("button", name="Ask").click()
+        # Until the answer is there, the one before it stays on the page.
+        await expect(drawer.locator(".answer.stale")).to_have_count(0)
+        hits = drawer.locator(".hits > li")
         await expect(hits).not_to_have_count(0)
         for hit in await hits.all():
             said = await hit.locator(".score-bar").get_attribute("aria-label") or ""

@@ -1,21 +1,6 @@
-import type { HitLink, RecallView, ScoreParts } from "../api/schema";
+import type { ScoreParts } from "../api/schema";
 import { decimal } from "./format";
-import { Legend } from "./Legend";
 import { HitHead } from "./MemoryLink";
-import { Facts } from "./pane";
-
-export type Explain = Readonly<Record<string, number | null | HitLink>>;
-
-/** A component of the score; null where it has none. */
-export function component(explain: Explain, name: string): number | null {
-  const value = explain[name];
-  return typeof value === "number" ? value : null;
-}
-
-/** The link that brought the hit, or lifted it. */
-export function linkOf({ link }: Explain): HitLink | null {
-  return typeof link === "object" ? link : null;
-}
 
 const PARTS: readonly { readonly name: keyof ScoreParts; readonly label: string }[] = [
   { name: "words", label: "Words (BM25)" },
@@ -42,11 +27,6 @@ const GAP = 0.3;
 const LEAST = 0.0005;
 /** A smaller part is 0.000 in the three digits that are shown. */
 
-/** The length of a hit's bar: its score and what was taken from it. */
-export function lengthOf(parts: ScoreParts): number {
-  return Object.values(parts).reduce((sum, part) => sum + Math.max(0, part), 0);
-}
-
 function shownOf(parts: ScoreParts) {
   return PARTS.map((part) => ({ ...part, value: parts[part.name] ?? 0 })).filter(({ value }) => Math.abs(value) >= LEAST);
 }
@@ -58,12 +38,11 @@ interface Props {
 }
 
 /** A score as a stacked bar of its parts, which the service adds up; what ratings and age took stands empty at its end. */
-export function ScoreBar({ parts, most }: Props) {
+function ScoreBar({ parts, most }: Props) {
   const shown = shownOf(parts);
   const width = (value: number) => Math.min(100, (Math.max(0, value) * 100) / (most || 1));
-  const score = shown.reduce((sum, { value }) => sum + value, 0);
   let at = 0;
-  let lost = score;
+  let lost = shown.reduce((sum, { value }) => sum + value, 0);
   return (
     <svg
       className="score-bar"
@@ -72,89 +51,93 @@ export function ScoreBar({ parts, most }: Props) {
       role="img"
       aria-label={`Score components: ${shown.map(({ label, value }) => `${label} ${decimal(value, 3)}`).join(", ")}`}
     >
-      {shown.map(({ name, label, value }) => {
+      {shown.map(({ name, value }) => {
         const [from, to] = value > 0 ? [at, at + value] : [lost, lost - value];
         if (value > 0) at = to;
         else lost = to;
         const start = width(from);
+        const className = value > 0 ? `part-${name}` : `lost part-${name}`;
         return (
-          <rect
-            key={name}
-            className={value > 0 ? `part-${name}` : `lost part-${name}`}
-            x={start}
-            width={Math.max(0, width(to) - start - (value > 0 ? GAP : 0))}
-            height={HEIGHT}
-          >
-            <title>{`${label}: ${decimal(value, 3)}`}</title>
-          </rect>
+          <rect key={name} className={className} x={start} width={Math.max(0, width(to) - start - (value > 0 ? GAP : 0))} height={HEIGHT} />
         );
       })}
     </svg>
   );
 }
 
-/** The names of the colours; of the parts of one score, or of all. */
-export function ScoreLegend({ parts }: { readonly parts?: ScoreParts }) {
-  const shown = parts ? shownOf(parts) : PARTS;
-  return <Legend label="Score components" entries={shown.map(({ name, label }) => ({ colour: `part-${name}`, label }))} />;
+/** What a score was made of: each part with its colour and its number, then the sum. */
+function ScoreNumbers({ score, parts }: { readonly score: number; readonly parts: ScoreParts }) {
+  return (
+    <dl className="numbers">
+      {shownOf(parts).map(({ name, label, value }) => (
+        <div key={name}>
+          <dt>
+            <svg className="swatch" viewBox="0 0 10 10" width="10" height="10" aria-hidden>
+              <rect className={`part-${name}`} width="10" height="10" rx="2" />
+            </svg>{" "}
+            {label}
+          </dt>
+          <dd>{decimal(value, 3)}</dd>
+        </div>
+      ))}
+      <div>
+        <dt>Score</dt>
+        <dd>{decimal(score, 3)}</dd>
+      </div>
+    </dl>
+  );
 }
 
-/** The same in numbers: the parts with their sum, then what they were made of. */
-export function ScoreNumbers({ score, parts, explain }: { readonly score: number; readonly parts: ScoreParts; readonly explain: Explain }) {
-  const made = Object.entries(explain).filter((one): one is [string, number] => typeof one[1] === "number" && one[0] !== "score");
+interface Hit {
+  readonly id: string;
+  readonly title: string;
+  readonly score: number;
+  readonly parts: ScoreParts;
+  readonly explain: Readonly<Record<string, unknown>>;
+}
+
+/** The length that fills the bars of these hits: the longest score with what was taken from it. */
+export function lengthOfAll(hits: readonly Pick<Hit, "parts">[]): number {
+  const lengthOf = (parts: ScoreParts) => Object.values(parts).reduce((sum, part) => sum + Math.max(0, part), 0);
+  return Math.max(0.01, ...hits.map(({ parts }) => lengthOf(parts)));
+}
+
+/** Says if a score is known: that of what another store answered is not. */
+export function isScored(explain: Hit["explain"]): boolean {
+  return Object.keys(explain).length > 0;
+}
+
+/** The bar of a hit with its numbers. */
+export function Why({ hit: { score, parts }, most }: { readonly hit: Pick<Hit, "score" | "parts">; readonly most: number }) {
   return (
     <>
-      <Facts
-        className="numbers"
-        facts={[...shownOf(parts).map(({ label, value }) => [label, decimal(value, 3)] as const), ["Score", decimal(score, 3)]]}
-      />
-      {made.length > 0 && (
-        <Facts className="numbers muted" facts={made.map(([name, value]) => [name.replaceAll("_", " "), decimal(value, 3)])} />
-      )}
+      <ScoreBar parts={parts} most={most} />
+      <ScoreNumbers score={score} parts={parts} />
     </>
   );
 }
 
-type GivenHit = RecallView["hits"][number];
-
-/** The hits of a recall as they were given, with their scores. */
-export function GivenHits({ hits }: { readonly hits: readonly GivenHit[] }) {
+/** Hits with their scores; the numbers are folded. */
+export function Hits({ hits }: { readonly hits: readonly Hit[] }) {
   const most = lengthOfAll(hits);
   return (
     <ol className="hits">
-      {hits.map((hit) => (
-        <GivenLine key={hit.rank} hit={hit} most={most} />
+      {hits.map(({ id, title, score, parts, explain }, place) => (
+        <li key={place}>
+          <HitHead id={id} title={title}>
+            <span className="match">{isScored(explain) && decimal(score, 3)}</span>
+          </HitHead>
+          {isScored(explain) && (
+            <>
+              <ScoreBar parts={parts} most={most} />
+              <details>
+                <summary>Components</summary>
+                <ScoreNumbers score={score} parts={parts} />
+              </details>
+            </>
+          )}
+        </li>
       ))}
     </ol>
-  );
-}
-
-/** The length that fills the bars of these hits. */
-export function lengthOfAll(hits: readonly Pick<GivenHit, "parts">[]): number {
-  return Math.max(0.01, ...hits.map(({ parts }) => lengthOf(parts)));
-}
-
-/** Says if the score of a hit is known. */
-export function isScored({ explain }: Pick<GivenHit, "explain">): boolean {
-  return Object.keys(explain).length > 0;
-}
-
-function GivenLine({ hit, most }: { readonly hit: GivenHit; readonly most: number }) {
-  const scored = isScored(hit);
-  return (
-    <li>
-      <HitHead id={hit.id} title={hit.title}>
-        <span className="match">{scored && decimal(hit.score, 3)}</span>
-      </HitHead>
-      {scored && (
-        <>
-          <ScoreBar parts={hit.parts} most={most} />
-          <details>
-            <summary>Components</summary>
-            <ScoreNumbers score={hit.score} parts={hit.parts} explain={hit.explain} />
-          </details>
-        </>
-      )}
-    </li>
   );
 }

@@ -109,8 +109,7 @@ describe("a notice", () => {
 describe("a trial", () => {
   function Open({ text }: { readonly text: string }) {
     useSubject(text);
-    const tried = useTried();
-    return <output>{tried[tried.tab].text}</output>;
+    return <output>{useTried().text}</output>;
   }
   const tried = () => screen.getByRole("status").textContent;
 
@@ -118,7 +117,7 @@ describe("a trial", () => {
     render(<Open text="the pump failed" />);
     act(fillFromSubject);
     expect(tried()).toBe("the pump failed");
-    act(() => ask("history", { text: " why did it fail ", agent: "scout", preset: "classic", k: 9, budget: 70, relevance: 1, quality: 0 }));
+    act(() => ask({ tab: "history", text: " why did it fail ", agent: "scout", option: "classic", budget: 70 }));
     act(() => chooseTab("plan"));
     expect(tried()).toBe("why did it fail");
   });

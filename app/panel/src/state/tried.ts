@@ -3,30 +3,30 @@
 import { useEffect } from "react";
 import { storeOf } from "./store";
 
-/** What each tab asks at first; budgets are in tokens. */
-export const STANDARD = {
-  history: { text: "", agent: "", preset: "both", k: 3, budget: 500, relevance: 0.7, quality: 0.3 },
-  plan: { text: "", agent: "", files: "", budget: 400 },
-  /** With the id of the session whose latest turns are shown, and of the context that is open. */
-  context: { text: "", agent: "", session: "", budget: 4_000, made: "" },
-};
-export type Tab = keyof typeof STANDARD;
-export type Asked<T extends Tab> = Readonly<(typeof STANDARD)[T]>;
+export interface Tried {
+  readonly tab: "history" | "plan" | "context";
+  readonly text: string;
+  readonly agent: string;
+  /** The preset of a history, the files of a plan, or the session of a context; empty for none. */
+  readonly option: string;
+  /** Tokens; without a number, the service's own. */
+  readonly budget: number | null;
+}
 
-const store = storeOf<{ readonly tab: Tab } & { readonly [T in Tab]: Asked<T> }>({ tab: "history", ...STANDARD });
+const NOTHING: Tried = { tab: "history", text: "", agent: "", option: "", budget: null };
+const store = storeOf(NOTHING);
 let subject = "";
 
 export const useTried = store.use;
 
-export function ask<T extends Tab>(tab: T, asked: Asked<T>): void {
-  store.set({ ...store.get(), [tab]: { ...asked, text: asked.text.trim() } });
+export function ask(asked: Tried): void {
+  store.set({ ...asked, text: asked.text.trim() });
 }
 
 /** Another tab asks the same, with options of its own. */
-export function chooseTab(tab: Tab): void {
-  const tried = store.get();
-  const { text, agent } = tried[tried.tab];
-  store.set({ ...tried, [tab]: { ...STANDARD[tab], text, agent }, tab });
+export function chooseTab(tab: Tried["tab"]): void {
+  const { text, agent } = store.get();
+  store.set({ ...NOTHING, tab, text, agent });
 }
 
 /** What is open is what a trial begins with. */
@@ -41,6 +41,5 @@ export function useSubject(text: string): void {
 
 /** Begins with what is open; without anything open, with what was tried last. */
 export function fillFromSubject(): void {
-  const { tab } = store.get();
-  if (subject !== "") store.set({ ...store.get(), [tab]: { ...STANDARD[tab], text: subject } });
+  if (subject !== "") store.set({ ...NOTHING, tab: store.get().tab, text: subject });
 }

@@ -2,7 +2,6 @@ import { memo, useEffect, useRef } from "react";
 import type { HitView, MemoryView } from "../../api/schema";
 import { excerptOf, nameOf } from "../../parts/excerpt";
 import { day, shortPath } from "../../parts/format";
-import { statesOf } from "../../parts/IssueStates";
 import { PickBox, RowLink } from "../../parts/list";
 import { Quality, Score, Verdict } from "../../parts/marks";
 import { Pieces, Title } from "../../parts/text";
@@ -83,11 +82,10 @@ function Facts({ item, stored }: Pick<Props, "item" | "stored">) {
 }
 
 function PresentStates({ issues }: { readonly issues: HitView["issues"] }) {
-  const states = statesOf(issues);
-  if (states === "") return null;
+  if (issues.length === 0) return null;
   return (
     <span className="states" title={issues.map(({ title, state }) => `${title}: ${state}`).join("; ")}>
-      {states}
+      {[...new Set(issues.map(({ state }) => state))].join("; ")}
     </span>
   );
 }

@@ -5,7 +5,7 @@ import type { RecallSummaryView, RecallView } from "../../api/schema";
 import { exactMoment, milliseconds, whole } from "../../parts/format";
 import { Link } from "../../parts/Link";
 import { OpenedPane, PaneTitle } from "../../parts/pane";
-import { GivenHits, isScored, ScoreLegend } from "../../parts/ScoreBar";
+import { Hits } from "../../parts/ScoreBar";
 import { OneLine } from "../../parts/text";
 import { linkTo } from "../../state/address";
 import { useSubject } from "../../state/tried";
@@ -55,7 +55,11 @@ function Whole({ recall, lead }: { readonly recall: RecallView; readonly lead: R
           {recall.run_id && <Link href={linkTo("/runs", { run: recall.run_id })}>Run {recall.run_id}</Link>}
         </p>
       </header>
-      <Hits recall={recall} />
+      <section>
+        <h3>Hits</h3>
+        {recall.hits.length === 0 && <p className="muted">This recall got no memories.</p>}
+        <Hits hits={recall.hits} />
+      </section>
       {Object.keys(recall.parameters).length > 0 && (
         <section>
           <h3>Parameters</h3>
@@ -69,24 +73,6 @@ function Whole({ recall, lead }: { readonly recall: RecallView; readonly lead: R
 /** Leaves out what the query did not set. */
 function given(_name: string, value: unknown): unknown {
   return value === null || value === "" || (Array.isArray(value) && value.length === 0) ? undefined : value;
-}
-
-function Hits({ recall: { hits } }: { readonly recall: RecallView }) {
-  if (hits.length === 0) {
-    return (
-      <section>
-        <h3>Hits</h3>
-        <p className="muted">This recall got no memories.</p>
-      </section>
-    );
-  }
-  return (
-    <section>
-      <h3>Hits</h3>
-      {hits.some(isScored) && <ScoreLegend />}
-      <GivenHits hits={hits} />
-    </section>
-  );
 }
 
 const IMPORTED = "imported";

@@ -6,7 +6,7 @@ import { exactMoment, whole } from "../../parts/format";
 import { Icon } from "../../parts/Icon";
 import { Link } from "../../parts/Link";
 import { HitHead, MemoryLink } from "../../parts/MemoryLink";
-import { isScored, lengthOfAll, ScoreBar, ScoreLegend, ScoreNumbers } from "../../parts/ScoreBar";
+import { isScored, lengthOfAll, Why } from "../../parts/ScoreBar";
 import { Loading, More, Unshown } from "../../parts/states";
 import { Markdown, OneLine } from "../../parts/text";
 import { linkWith } from "../../state/address";
@@ -155,12 +155,10 @@ function Block({ hit, most }: { readonly hit: GivenMemory; readonly most: number
       ) : (
         title !== null && <p className="muted">Which passages of it were shown is not known.</p>
       )}
-      {isScored(hit) && (
+      {isScored(hit.explain) && (
         <details className="why">
           <summary title="Unfold the first (w)">Why: number {hit.rank} for this question</summary>
-          <ScoreBar parts={hit.parts} most={most} />
-          <ScoreLegend parts={hit.parts} />
-          <ScoreNumbers score={hit.score} parts={hit.parts} explain={hit.explain} />
+          <Why hit={hit} most={most} />
         </details>
       )}
     </li>

@@ -1,120 +1,121 @@
 import { useEffect, useRef } from "react";
 import { useService } from "../../api/client";
-import { ONCE } from "../../api/queries";
-import type { HistoryInput } from "../../api/schema";
-import { ChoiceField, NumberField, Switch } from "../../parts/Field";
+import { AreaField, ChoiceField, NumberField, Switch, TextField } from "../../parts/Field";
 import { Icon } from "../../parts/Icon";
-import { lengthOf, ScoreLegend } from "../../parts/ScoreBar";
-import { Empty } from "../../parts/states";
-import { type Asked, chooseTab, fillFromSubject, STANDARD, useTried } from "../../state/tried";
-import { Activation } from "./Activation";
-import { Answer } from "./Answer";
-import { AskForm } from "./AskForm";
-import { ContextTab } from "./ContextTab";
+import { Empty, Working } from "../../parts/states";
+import { useDraft } from "../../state/draft";
+import { notifyFailure } from "../../state/notices";
+import { ask, chooseTab, fillFromSubject, type Tried, useTried } from "../../state/tried";
+import { Compiled } from "./Compiled";
+import { History } from "./History";
+import { Plan } from "./Plan";
 
 const TABS = [
-  { value: "history", name: "History", View: History },
-  { value: "plan", name: "Plan", View: Activation },
-  { value: "context", name: "Context", View: ContextTab },
+  { value: "history", name: "History", text: "Query", option: "Preset", action: "Ask" },
+  { value: "plan", name: "Plan", text: "Plan or action", option: "Files, separated by commas", action: "Activate" },
+  { value: "context", name: "Context", text: "Observation", option: "Session", action: "Compile" },
 ] as const;
+const PRESETS = ["default", "classic", "ranks"].map((name) => [name, name] as const);
+const TEXT_LIMIT = 20_000;
+/** Characters. */
 
 /** The answer that an agent would get: the history for a query, the cues for a plan, or the whole context. */
 export function Try({ onClose }: { readonly onClose: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  const chosen = useTried().tab;
-  const tab = TABS.find(({ value }) => value === chosen) ?? TABS[0];
+  const asked = useTried();
+  // Each context is stored: it is made on request alone.
+  const make = useService().useMutation("post", "/api/contexts", {
+    onError: (error) => notifyFailure("No context was made", error),
+  });
+  const submit = (draft: Tried) => {
+    ask(draft);
+    const { text, agent, option, budget } = draft;
+    if (draft.tab !== "context") return;
+    make.mutate({
+      body: { observation: text.trim(), session: option.trim(), agent: agent || null, ...(budget && { budget: { total: budget } }) },
+    });
+  };
   useEffect(() => {
     fillFromSubject();
     dialog.current?.showModal();
     dialog.current?.querySelector("textarea")?.focus();
   }, []);
+  const { tab, text } = asked;
   return (
     <dialog ref={dialog} className="drawer ask" aria-label="Try" closedby="any" onClose={onClose}>
       <div className="dialog-head">
-        <Switch className="tabs" label="What to try" value={tab.value} set={chooseTab} options={TABS} />
+        <Switch className="tabs" label="What to try" value={tab} set={chooseTab} options={TABS} />
         <button type="button" className="icon" onClick={() => dialog.current?.close()} title="Close (Esc)">
           <Icon name="close" label="Close" />
         </button>
       </div>
-      <tab.View />
+      <AskForm key={tab} asked={asked} submit={submit} pending={make.isPending} />
+      {tab === "context" && make.data?.id && <Compiled id={make.data.id} />}
+      {tab === "history" && text !== "" && <History asked={asked} />}
+      {tab === "plan" && text !== "" && <Plan asked={asked} />}
+      {(tab === "context" ? !make.data : text === "") && (
+        <Empty title="See what an agent would get">
+          <p>Type what an agent is about to do. You see the text that goes into its prompt, and why each part of it was chosen.</p>
+        </Empty>
+      )}
     </dialog>
   );
 }
 
-/** A query as an agent sends it, answered with one preset or with two side by side. */
-function History() {
-  const asked = useTried().history;
+interface FormProps {
+  readonly asked: Tried;
+  readonly submit: (draft: Tried) => void;
+  readonly pending: boolean;
+}
+
+/** A text that an agent would send, with its options. Enter sends it, Shift and Enter begin a new line. */
+function AskForm({ asked, submit, pending }: FormProps) {
+  const [draft, setDraft, forget] = useDraft(`try ${JSON.stringify(asked)}`, asked);
+  const set = (change: Partial<Tried>) => setDraft({ ...draft, ...change });
+  const { value: tab, text, option, action } = TABS.find(({ value }) => value === asked.tab) ?? TABS[0];
   return (
-    <>
-      <AskForm tab="history" label="Query" placeholder="scout actors results BADs Russia" action="Ask">
-        {(draft, set) => (
-          <>
-            <ChoiceField label="Preset" value={draft.preset} set={(preset) => set({ preset })} options={PRESETS} />
-            {NUMBERS.map(({ name, ...limits }) => (
-              <NumberField key={name} value={draft[name]} set={(value) => set({ [name]: value })} {...limits} />
-            ))}
-          </>
+    <form
+      className="ask-form"
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (pending) return;
+        forget();
+        submit(draft);
+      }}
+    >
+      <AreaField
+        label={text}
+        required
+        maxLength={TEXT_LIMIT}
+        value={draft.text}
+        set={(text) => set({ text })}
+        onKeyDown={(event) => {
+          if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing) {
+            event.preventDefault();
+            event.currentTarget.form?.requestSubmit();
+          }
+        }}
+      />
+      <div className="ask-options">
+        <TextField label="Agent" placeholder="Any" value={draft.agent} set={(agent) => set({ agent })} />
+        {tab === "history" ? (
+          <ChoiceField label={option} value={draft.option || "default"} set={(option) => set({ option })} options={PRESETS} />
+        ) : (
+          <TextField label={option} placeholder="None" value={draft.option} set={(option) => set({ option })} />
         )}
-      </AskForm>
-      {asked.text === "" ? (
-        <Empty title="See what an agent would get">
-          <p>
-            Type what an agent is about to do. You see which memories it would get, why each of them was chosen, and the Markdown that goes
-            into its prompt.
-          </p>
-        </Empty>
-      ) : (
-        <Answers asked={asked} />
-      )}
-    </>
-  );
-}
-
-const PRESETS = [
-  ["both", "default and classic"],
-  ["default", "default"],
-  ["classic", "classic"],
-  ["ranks", "ranks"],
-] as const;
-const NUMBERS = [
-  { name: "k", label: "Hits", min: 1, max: 50 },
-  { name: "relevance", label: "Relevance weight", min: 0, max: 1, step: 0.05 },
-  { name: "quality", label: "Score weight", min: 0, max: 1, step: 0.05 },
-] as const;
-
-function Answers({ asked }: { readonly asked: Asked<"history"> }) {
-  const both = asked.preset === "both";
-  const { useQuery } = useService();
-  const ask = (preset: string) => useQuery("post", "/api/history", { body: input(asked, preset) }, { ...ONCE, enabled: preset !== "" });
-  const first = ask(both ? "default" : asked.preset);
-  const second = ask(both ? "classic" : "");
-  const hits = [...(first.data?.hits ?? []), ...(second.data?.hits ?? [])];
-  const most = Math.max(0.01, ...hits.map(({ parts }) => lengthOf(parts)));
-  return (
-    <>
-      <ScoreLegend />
-      <div className={both ? "answers both" : "answers"}>
-        <Answer
-          name={both ? "default" : asked.preset}
-          answer={first}
-          most={most}
-          {...(both && { other: { name: "classic", hits: second.data?.hits } })}
+        <NumberField
+          label="Token budget"
+          required={false}
+          min={1}
+          max={100_000}
+          value={draft.budget ?? Number.NaN}
+          set={(budget) => set({ budget: Number.isNaN(budget) ? null : budget })}
         />
-        {both && <Answer name="classic" answer={second} most={most} other={{ name: "default", hits: first.data?.hits }} />}
+        <button type="submit" className="primary" disabled={pending || draft.text.trim() === ""}>
+          {action}
+        </button>
+        {pending && <Working what="Compiling" />}
       </div>
-    </>
+    </form>
   );
-}
-
-function input(asked: Asked<"history">, preset: string): HistoryInput {
-  const standard = asked.relevance === STANDARD.history.relevance && asked.quality === STANDARD.history.quality;
-  return {
-    query: asked.text,
-    agent: asked.agent || null,
-    k: asked.k,
-    budget_tokens: asked.budget,
-    preset,
-    trial: true,
-    ...(standard ? {} : { weights: { relevance: asked.relevance, quality: asked.quality, recency: preset !== "classic" } }),
-  };
 }
