@@ -27,7 +27,7 @@ GESTURES = 120
 """Movements of the pointer, each after a frame, that a measured gesture has."""
 FIRST_PAINT = "() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
 LISTED = """new MutationObserver((_, watching) => {
-  if (!document.querySelector(".row, .run")) return;
+  if (!document.querySelector(".row")) return;
   watching.disconnect();
   requestAnimationFrame(() => requestAnimationFrame((now) => { window.listed = now; }));
 }).observe(document, { childList: true, subtree: true })"""

@@ -54,7 +54,7 @@ VIEWS = {
     "memory": ("/memory?memory={memory}", PANE),
     "search": ("/memory?q=which+sources+count+for+the+judge&memory={memory}&min_score=4", PANE),
     "map": ("/memory?look=map", ".member"),
-    "runs": ("/runs", ".run"),
+    "runs": ("/runs", ".row"),
     "run": ("/runs?run=run-024", PANE),
     "session": ("/memory?session=session-47", PANE),
     "cue": ("/memory?memory={cue}", PANE),

@@ -221,7 +221,7 @@ async def test_keys_tell_why_the_researcher_was_told_something(
     keys = Keys(await open_panel("/"))
     pane = keys.page.locator(".pane-detail")
     await keys.press("g", "r")
-    await expect(keys.page.locator(".run-link").first).to_be_visible()
+    await expect(keys.page.locator(".row").first).to_be_visible()
     await keys.search("told")
     await keys.press("Enter")
     await expect(pane.locator("h2")).to_be_focused()

@@ -10,7 +10,7 @@ from tests.panel.test_memories import asked
 
 pytestmark = pytest.mark.test_all("browser")
 
-VIEWS = (("/runs", {"task_type": "scoring", "sort": "score"}, "Search runs", None),)
+VIEWS = (("/runs", {"task_type": "scoring", "sort": "best"}, "Search runs", None),)
 """Each view with filters, the label of its search, and the filter that it shows as a chip."""
 
 
@@ -38,5 +38,5 @@ async def test_filters_are_searched_removed_and_cleared(
 async def test_what_is_open_stays_as_filters_are_cleared(open_panel: Open, seeded: str) -> None:
     page = await open_panel("/runs", {"run": "run-003", "agent": "scout"}, within=seeded)
     await page.get_by_role("button", name="Clear filters").click()
-    await expect(page.locator(".run")).to_have_count(50)
+    await expect(page.locator(".row")).to_have_count(50)
     assert asked(page) == {"run": ["run-003"]}

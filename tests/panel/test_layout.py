@@ -18,7 +18,7 @@ READY = {
     "/": ".row",
     "/cases": ".row",
     "/memory": ".row, .member",
-    "/runs": ".run",
+    "/runs": ".row",
     "/service": ".ingestions li, .entries li, input[type=date]",
 }
 LEAST_TARGET = 24

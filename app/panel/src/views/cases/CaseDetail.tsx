@@ -1,14 +1,14 @@
 import { type ReactNode, useEffect, useRef } from "react";
 import { useService } from "../../api/client";
 import type { CaseIssueView, CaseVersion, CaseView } from "../../api/schema";
-import { counted, day, decimal } from "../../parts/format";
+import { Chart } from "../../parts/Chart";
+import { counted, day } from "../../parts/format";
 import { Link } from "../../parts/Link";
 import { Score } from "../../parts/marks";
 import { PaneTitle } from "../../parts/pane";
 import { Answered } from "../../parts/states";
 import { OneLine } from "../../parts/text";
 import { linkTo } from "../../state/address";
-import { useWidth } from "../../state/width";
 import { lifeOf, recurrence } from "./life";
 import { SideBySide } from "./SideBySide";
 
@@ -64,52 +64,15 @@ function Whole({ found, issue, lead }: Omit<Props, "name"> & { readonly found: C
   );
 }
 
-const HEIGHT = 120;
-const MARGIN = { top: 8, right: 12, bottom: 20, left: 24 };
 const PASS = 7;
-const LABEL = 44;
-/** Pixels of a version's name below the line. */
 
 function ScoreLine({ versions }: { readonly versions: readonly CaseVersion[] }) {
-  const [width, frame] = useWidth();
-  const x = (place: number) => MARGIN.left + ((width - MARGIN.left - MARGIN.right) * (place + 0.5)) / Math.max(1, versions.length);
-  const y = (score: number) => MARGIN.top + ((10 - score) / 10) * (HEIGHT - MARGIN.top - MARGIN.bottom);
-  const points = versions.flatMap((version, place) => (version.score === null ? [] : [{ version, score: version.score, x: x(place) }]));
-  const every = Math.max(1, Math.ceil((versions.length * LABEL) / Math.max(1, width)));
-  if (points.length === 0) return <p className="muted">No version has a score.</p>;
+  if (versions.every(({ score }) => score === null)) return <p className="muted">No version has a score.</p>;
+  const points = versions.map(({ version, score }) => ({ name: version, value: score }));
   return (
-    <figure className="plot" ref={frame}>
-      <figcaption>Score over versions; the line marks a pass at {PASS}</figcaption>
-      <svg
-        width={width}
-        height={HEIGHT}
-        role="group"
-        aria-label={`Scores: ${points.map(({ version, score }) => `${version.version} ${decimal(score, 1)}`).join(", ")}`}
-      >
-        {[0, PASS, 10].map((tick) => (
-          <g key={tick} className={tick === PASS ? "tick pass" : "tick"}>
-            <line x1={MARGIN.left} x2={width - MARGIN.right} y1={y(tick)} y2={y(tick)} />
-            <text x={MARGIN.left - 6} y={y(tick)} dy="0.32em" textAnchor="end">
-              {tick}
-            </text>
-          </g>
-        ))}
-        {versions.map(
-          ({ version }, place) =>
-            place % every === 0 && (
-              <text key={version} x={x(place)} y={HEIGHT - 4} textAnchor="middle">
-                {version}
-              </text>
-            ),
-        )}
-        <path className="mean" d={points.map((point, place) => `${place ? "L" : "M"}${point.x},${y(point.score)}`).join("")} />
-        {points.map(({ version, score, x: at }) => (
-          <circle key={version.version} className={score >= PASS ? "passed" : "failed"} cx={at} cy={y(score)} r={4}>
-            <title>{`${version.version}: ${decimal(score, 1)} ${version.verdict}`}</title>
-          </circle>
-        ))}
-      </svg>
-    </figure>
+    <Chart title="Score over versions;" points={points} ticks={[0, PASS, 10]} shown={(score) => String(score)} pass={PASS}>
+      the line marks a pass at {PASS}
+    </Chart>
   );
 }
 

@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import { useService } from "../../api/client";
 import { ONCE } from "../../api/queries";
-import type { RecallSummaryView, RecallView } from "../../api/schema";
+import type { RecallView } from "../../api/schema";
 import { exactMoment, milliseconds, whole } from "../../parts/format";
 import { Link } from "../../parts/Link";
 import { OpenedPane, PaneTitle } from "../../parts/pane";
@@ -19,52 +19,59 @@ interface Props {
 
 /** One recall: its query and parameters, and its hits as they were given. */
 export function RecallDetail({ id, onClose, lead }: Props) {
+  const params = { path: { recall_id: id } };
+  const query = useService().useQuery("get", "/api/recalls/{recall_id}", { params }, { staleTime: ONCE.staleTime });
   return (
-    <OpenedPane
-      name="recall"
-      query={useService().useQuery(
-        "get",
-        "/api/recalls/{recall_id}",
-        { params: { path: { recall_id: id } } },
-        { staleTime: ONCE.staleTime },
-      )}
-      onClose={onClose}
-    >
+    <OpenedPane name="recall" query={query} onClose={onClose}>
       {(recall) => <Whole recall={recall} lead={lead} />}
     </OpenedPane>
   );
 }
 
+const IMPORTED = "imported";
+/** The mode of a recall that another store answered. */
+
 function Whole({ recall, lead }: { readonly recall: RecallView; readonly lead: ReactNode }) {
-  useSubject(recall.query);
+  const { query, purpose, agent, run_id: run, mode, degraded, took_ms, tokens, created_at, hits, parameters } = recall;
+  useSubject(query);
   return (
     <article>
       <header className="detail-head">
         <PaneTitle>
-          <OneLine text={recall.query} />
+          <OneLine text={query} />
         </PaneTitle>
-        <RecallFacts recall={recall} />
-        {recall.degraded.map(({ arm, reason }) => (
+        <p className="row-facts">
+          <span className="kind">{purpose}</span>
+          {agent && <span>{agent}</span>}
+          {run && <Link href={linkTo("/runs", { run })}>Run {run}</Link>}
+          {mode !== IMPORTED && (
+            <span className={`mode ${degraded.length ? "degraded" : ""}`}>
+              {mode} in {milliseconds(took_ms)}
+            </span>
+          )}
+          {tokens !== null && <span>{whole(tokens)} tokens</span>}
+          <time dateTime={created_at}>{exactMoment(created_at)}</time>
+        </p>
+        {degraded.map(({ arm, reason }) => (
           <p key={arm} className="degradation">
             {arm}: {reason}
           </p>
         ))}
         {lead}
         <p className="muted">
-          Press <kbd>t</kbd> to ask it again.{" "}
-          {recall.run_id && <Link href={linkTo("/runs", { run: recall.run_id })}>Run {recall.run_id}</Link>}
+          Press <kbd>t</kbd> to ask it again.
         </p>
       </header>
       <section>
         <h3>Hits</h3>
-        {recall.hits.length === 0 && <p className="muted">This recall got no memories.</p>}
-        <Hits hits={recall.hits} />
+        {hits.length === 0 && <p className="muted">This recall got no memories.</p>}
+        <Hits hits={hits} />
       </section>
-      {Object.keys(recall.parameters).length > 0 && (
-        <section>
-          <h3>Parameters</h3>
-          <pre tabIndex={0}>{JSON.stringify(recall.parameters, given, 2)}</pre>
-        </section>
+      {Object.keys(parameters).length > 0 && (
+        <details>
+          <summary>Parameters</summary>
+          <pre tabIndex={0}>{JSON.stringify(parameters, given, 2)}</pre>
+        </details>
       )}
     </article>
   );
@@ -73,31 +80,4 @@ function Whole({ recall, lead }: { readonly recall: RecallView; readonly lead: R
 /** Leaves out what the query did not set. */
 function given(_name: string, value: unknown): unknown {
   return value === null || value === "" || (Array.isArray(value) && value.length === 0) ? undefined : value;
-}
-
-const IMPORTED = "imported";
-/** The purpose and the mode of a recall that another store answered. */
-
-function RecallFacts({ recall }: { readonly recall: Omit<RecallSummaryView, "hits"> }) {
-  return (
-    <span className="row-facts">
-      <span className="kind">{recall.purpose}</span>
-      {recall.agent && <span>{recall.agent}</span>}
-      {recall.run_id && (
-        <span>
-          <OneLine text={recall.run_id} />
-        </span>
-      )}
-      {recall.mode !== IMPORTED && (
-        <>
-          <span className={`mode ${recall.degraded.length ? "degraded" : ""}`}>{recall.mode}</span>
-          <span className="extra">{milliseconds(recall.took_ms)}</span>
-        </>
-      )}
-      {recall.tokens !== null && <span className="extra">{whole(recall.tokens)} tokens</span>}
-      <span className="dates">
-        <time dateTime={recall.created_at}>{exactMoment(recall.created_at)}</time>
-      </span>
-    </span>
-  );
 }

@@ -1,44 +1,52 @@
-import { useMemo } from "react";
+import { useMemo, useState } from "react";
 import { flushSync } from "react-dom";
 import { useRuns } from "../../api/queries";
-import type { RunPoint, RunSummary } from "../../api/schema";
+import type { RunSummary } from "../../api/schema";
 import { Choice } from "../../parts/Field";
-import { counted, whole } from "../../parts/format";
-import { ListPane } from "../../parts/list";
+import { counted, duration, money, whole } from "../../parts/format";
+import { ListPane, ListRow } from "../../parts/list";
+import { Score, Verdict } from "../../parts/marks";
 import { SearchField } from "../../parts/SearchField";
 import { Empty } from "../../parts/states";
-import { changeAddress, useAddress } from "../../state/address";
+import { OneLine } from "../../parts/text";
+import { changeAddress, linkWith, useAddress } from "../../state/address";
 import { useListKeys } from "../../state/stepping";
 import { useTitle } from "../../state/title";
-import { type Asked, type Filters, isNarrowed, NAMES, narrowed, readAsked, VALUED, valuesOf, whenOf } from "./asked";
+import { durationOf, isNarrowed, narrowed, SORTS, VALUED, whenOf } from "./asked";
 import { RecallDetail } from "./RecallDetail";
 import { RunDetail } from "./RunDetail";
-import { AT_FIRST, lineOf, RunTable, useRows } from "./RunTable";
-import { ScorePlot } from "./ScorePlot";
 
-/** The runs of pipelines as a table and as scores over time, and beside them the run that is open. */
+const AT_ONCE = 50;
+/** Rows at first, and as many more on request. */
+
+/** The runs of pipelines, and beside them the run that is open, or one of its recalls. */
 export function Runs() {
   const { params } = useAddress();
-  const asked = useMemo(() => readAsked(params), [params]);
   const found = useRuns();
   const runs = useMemo(() => found.data?.pages.flatMap((page) => page.runs) ?? [], [found.data]);
-  const shown = useMemo(() => narrowed(runs, asked), [runs, asked]);
-  const [rows, showRows] = useRows();
-  const { open } = asked;
-  const recall = params.get("recall");
-  const ids = shown.map((run) => run.run_id);
+  const shown = useMemo(() => narrowed(runs, params), [runs, params]);
+  const [rows, setRows] = useState(AT_ONCE);
+  const [open, recall] = [params.get("run"), params.get("recall")];
   const reach = (place: number) => {
-    if (place >= rows) flushSync(() => showRows(place + AT_FIRST));
+    if (place >= rows) flushSync(() => setRows(place + AT_ONCE));
   };
-  const close = useListKeys({ parameter: "run", ids, open, lineOf, reach });
+  const close = useListKeys({ parameter: "run", ids: shown.map((run) => run.run_id), open, lineOf, reach });
+  const stop = shown.some((run) => run.run_id === open) ? open : shown[0]?.run_id;
   useTitle(open ?? "Runs");
   return (
     <div className={`runs ${open || recall ? "with-detail" : ""}`}>
-      <ListPane name="runs" query={found} nothing={runs.length === 0 && <Nothing />}>
-        <Overview runs={runs} shown={shown} asked={asked} loading={found.isFetchingNextPage} />
-        {shown.length > 0 && <RunTable runs={shown} asked={asked} rows={rows} />}
+      <ListPane name="runs" query={found} nothing={runs.length === 0 && <Nothing />} toolbar={<Filters runs={runs} params={params} />}>
+        <p className="list-count" role="status">
+          {isNarrowed(params) ? `${whole(shown.length)} of ${counted(runs.length, "run", "runs")}` : counted(runs.length, "run", "runs")}
+          {found.isFetchingNextPage && " · loading more …"}
+        </p>
+        <ol>
+          {shown.slice(0, rows).map((run) => (
+            <Row key={run.run_id} run={run} open={run.run_id === open} stop={run.run_id === stop} />
+          ))}
+        </ol>
         {rows < shown.length && (
-          <button type="button" className="quiet more" onClick={() => showRows(rows + AT_FIRST)}>
+          <button type="button" className="quiet more" onClick={() => setRows(rows + AT_ONCE)}>
             Show more
           </button>
         )}
@@ -52,43 +60,40 @@ export function Runs() {
   );
 }
 
-interface OverviewProps {
-  readonly runs: readonly RunSummary[];
-  readonly shown: readonly RunSummary[];
-  readonly asked: Asked;
-  readonly loading: boolean;
+function lineOf(id: string): string {
+  return `run-${id}`;
 }
 
-function Overview({ runs, shown, asked, loading }: OverviewProps) {
-  const points = useMemo(() => shown.flatMap(pointOf), [shown]);
-  const types = useMemo(() => [...new Set(runs.map((run) => run.task_type))].sort(), [runs]);
+function Row({ run, open, stop }: { readonly run: RunSummary; readonly open: boolean; readonly stop: boolean }) {
+  const took = durationOf(run);
   return (
-    <div className="toolbar">
-      <ScorePlot
-        points={points}
-        types={types}
-        taskType={asked.filters.task_type}
-        chooseType={(task_type) => changeAddress({ task_type })}
-        open={asked.open}
-      />
-      <RunFilters runs={runs} filters={asked.filters} />
-      <p className="muted" role="status">
-        {countOf(runs, shown, asked)}
-        {loading && " · loading more …"}
-      </p>
-    </div>
+    <ListRow
+      line={lineOf(run.run_id)}
+      href={linkWith({ run: run.run_id })}
+      open={open}
+      stop={stop}
+      title={run.task || run.run_id}
+      marks={
+        <>
+          <Verdict value={run.verdict} />
+          <Score value={run.final_score} />
+        </>
+      }
+      facts={
+        <>
+          <span className="kind name">
+            <OneLine text={run.run_id} />
+          </span>
+          {run.task_type && <span>{run.task_type}</span>}
+          {run.agent && <span>{run.agent}</span>}
+          {took !== null && <span>{duration(took)}</span>}
+          {run.tokens !== null && <span>{whole(run.tokens)} tokens</span>}
+          {run.cost !== null && <span className="extra">cost {money(run.cost)}</span>}
+        </>
+      }
+      when={whenOf(run)}
+    />
   );
-}
-
-function countOf(runs: readonly RunSummary[], shown: readonly RunSummary[], { filters }: Asked): string {
-  const all = counted(runs.length, "run", "runs");
-  if (!isNarrowed(filters)) return all;
-  return shown.length === 0 ? "No run matches these filters" : `${whole(shown.length)} of ${all}`;
-}
-
-function pointOf(run: RunSummary): readonly RunPoint[] {
-  const { run_id, task_type, verdict, final_score } = run;
-  return final_score === null ? [] : [{ run_id, task_type, verdict, final_score, happened_at: whenOf(run) }];
 }
 
 function Nothing() {
@@ -104,42 +109,28 @@ function Nothing() {
 const PAUSE_MILLISECONDS = 300;
 /** After the last key, before the list is narrowed. */
 
-interface Props {
-  readonly runs: readonly RunSummary[];
-  readonly filters: Filters;
-}
-
-/** Narrows the table and the plot: by words, and by values that runs have. */
-function RunFilters({ runs, filters }: Props) {
+/** Narrows the list by words, and by values that runs have. */
+function Filters({ runs, params }: { readonly runs: readonly RunSummary[]; readonly params: URLSearchParams }) {
   return (
     <div className="run-filters" role="group" aria-label="Filters">
-      <SearchField text={filters.text} label="Search runs" placeholder="Task, ID or issue" pause={PAUSE_MILLISECONDS} />
-      {VALUED.map((name) => (
-        <Valued key={name} name={name} chosen={filters[name]} values={valuesOf(runs, name, filters[name])} />
-      ))}
-      {isNarrowed(filters) && (
+      <SearchField text={params.get("q") ?? ""} label="Search runs" placeholder="Task, ID or issue" pause={PAUSE_MILLISECONDS} />
+      {VALUED.map(({ name, label }) => {
+        const chosen = params.get(name) ?? "";
+        const values = [...new Set([...runs.map((run) => run[name]), chosen])].filter((value): value is string => Boolean(value)).sort();
+        const options = [["", `Any ${label.toLowerCase()}`], ...values.map((value) => [value, value] as const)] as const;
+        return <Choice key={name} aria-label={label} value={chosen} set={(value) => changeAddress({ [name]: value })} options={options} />;
+      })}
+      <Choice
+        aria-label="Order"
+        value={params.get("sort") ?? ""}
+        set={(sort) => changeAddress({ sort })}
+        options={SORTS.map(({ name, label }) => [name, label] as const)}
+      />
+      {isNarrowed(params) && (
         <button type="button" className="quiet" onClick={() => changeAddress({ q: null, task_type: null, verdict: null, agent: null })}>
           Clear filters
         </button>
       )}
     </div>
-  );
-}
-
-interface ValuedProps {
-  readonly name: (typeof VALUED)[number];
-  readonly chosen: string;
-  readonly values: readonly string[];
-}
-
-function Valued({ name, chosen, values }: ValuedProps) {
-  if (values.length === 0) return null;
-  return (
-    <Choice
-      aria-label={NAMES[name]}
-      value={chosen}
-      set={(value) => changeAddress({ [name]: value })}
-      options={[["", `Any ${NAMES[name].toLowerCase()}`], ...values.map((value) => [value, value] as const)]}
-    />
   );
 }

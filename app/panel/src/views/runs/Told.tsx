@@ -14,13 +14,6 @@ import { useShortcuts } from "../../state/shortcuts";
 
 const Compiled = lazy(() => import("../try/Compiled").then((loaded) => ({ default: loaded.Compiled })));
 
-interface Telling {
-  readonly id: string;
-  readonly at: string;
-  readonly hits: readonly GivenMemory[];
-  readonly cues: readonly GivenCue[];
-}
-
 const MOST = 1_000;
 /** Memories, and as many cues, that the service answers for a run. */
 
@@ -35,7 +28,16 @@ export function Told({ story: { run_id: run, given, cues } }: { readonly story: 
   };
   const hits = given.filter(({ title, shown, agent, query }) => says(title, shown, agent, query));
   const warnings = cues.filter(({ lesson, plan }) => says(lesson, plan));
-  const tellings = tellingsOf(hits, warnings);
+  const tellings = [
+    ...[...Map.groupBy(hits, (one) => one.recall_id)].map(([id, hits]) => ({
+      at: hits[0]?.given_at ?? "",
+      view: <Asked key={id} hits={hits} />,
+    })),
+    ...[...Map.groupBy(warnings, (one) => one.activation_id)].map(([id, cues]) => ({
+      at: cues[0]?.given_at ?? "",
+      view: <Warned key={id} cues={cues} />,
+    })),
+  ].sort((one, other) => Date.parse(one.at) - Date.parse(other.at));
   /** Opens why the first block was shown, and goes there. */
   const why = () => {
     const first = section.current?.querySelector<HTMLDetailsElement>("details.why");
@@ -70,7 +72,7 @@ export function Told({ story: { run_id: run, given, cues } }: { readonly story: 
           </span>
         </div>
       )}
-      {tellings.map((one) => (one.hits.length > 0 ? <Asked key={one.id} hits={one.hits} /> : <Warned key={one.id} cues={one.cues} />))}
+      {tellings.map(({ view }) => view)}
       {(given.length >= MOST || cues.length >= MOST) && (
         <p role="status">
           This is not all: the first {whole(MOST)} memories and the first {whole(MOST)} cues are shown.
@@ -80,22 +82,6 @@ export function Told({ story: { run_id: run, given, cues } }: { readonly story: 
       {words.length === 0 && <Nothing run={run} found={count > 0} />}
     </section>
   );
-}
-
-function tellingsOf(given: readonly GivenMemory[], cues: readonly GivenCue[]): readonly Telling[] {
-  const recalls = [...Map.groupBy(given, (one) => one.recall_id)].map(([id, hits]) => ({
-    id,
-    at: hits[0]?.given_at ?? "",
-    hits,
-    cues: [],
-  }));
-  const plans = [...Map.groupBy(cues, (one) => one.activation_id)].map(([id, fired]) => ({
-    id,
-    at: fired[0]?.given_at ?? "",
-    hits: [],
-    cues: fired,
-  }));
-  return [...recalls, ...plans].sort((one, other) => Date.parse(one.at) - Date.parse(other.at));
 }
 
 /** The recalls of the run that found nothing. */

@@ -3,44 +3,22 @@
 import type { RunSummary } from "../../api/schema";
 
 /** The filters by one of the values that the runs have. */
-export const VALUED = ["task_type", "verdict", "agent"] as const;
-export const NAMES = { task_type: "Task type", verdict: "Verdict", agent: "Agent" } as const;
-type Filter = (typeof VALUED)[number];
-export type Filters = Readonly<Record<Filter | "text", string>>;
-
-export const COLUMNS = [
-  { name: "task", label: "Run", first: "asc" },
-  { name: "agent", label: "Agent", first: "asc" },
-  { name: "when", label: "Date", first: "desc" },
-  { name: "duration", label: "Duration", first: "desc" },
-  { name: "tokens", label: "Tokens", first: "desc" },
-  { name: "cost", label: "Cost", first: "desc" },
-  { name: "score", label: "Score", first: "desc" },
-  { name: "verdict", label: "Verdict", first: "asc" },
+export const VALUED = [
+  { name: "task_type", label: "Task type" },
+  { name: "verdict", label: "Verdict" },
+  { name: "agent", label: "Agent" },
 ] as const;
-export type Column = (typeof COLUMNS)[number]["name"];
-type Direction = "asc" | "desc";
 
-export interface Asked {
-  readonly filters: Filters;
-  readonly sort: Column;
-  readonly order: Direction;
-  readonly open: string | null;
-}
+/** The orders, each by a number; the largest comes first, and runs without one last. */
+export const SORTS: readonly { readonly name: string; readonly label: string; readonly of: (run: RunSummary) => number | null }[] = [
+  { name: "", label: "Latest first", of: (run) => Date.parse(whenOf(run)) },
+  { name: "best", label: "Best score first", of: ({ final_score: score }) => score },
+  { name: "worst", label: "Worst score first", of: ({ final_score: score }) => score && -score },
+  { name: "tokens", label: "Most tokens first", of: ({ tokens }) => tokens },
+  { name: "cost", label: "Costliest first", of: ({ cost }) => cost },
+];
 
-export function readAsked(params: URLSearchParams): Asked {
-  const column = COLUMNS.find(({ name }) => name === params.get("sort"));
-  const order = params.get("order");
-  const value = (name: string) => params.get(name) ?? "";
-  return {
-    filters: { text: value("q"), task_type: value("task_type"), verdict: value("verdict"), agent: value("agent") },
-    sort: column?.name ?? "when",
-    order: order === "asc" || order === "desc" ? order : (column?.first ?? "desc"),
-    open: params.get("run"),
-  };
-}
-
-/** The moment of a run in the list and the plot. */
+/** The moment of a run in the list. */
 export function whenOf(run: RunSummary): string {
   return run.finished_at ?? run.started_at ?? run.created_at;
 }
@@ -50,30 +28,14 @@ export function durationOf({ started_at, finished_at }: Pick<RunSummary, "starte
   return started_at && finished_at ? Date.parse(finished_at) - Date.parse(started_at) : null;
 }
 
-const VALUES: Readonly<Record<Column, (run: RunSummary) => string | number | null>> = {
-  task: (run) => (run.task || run.run_id).toLowerCase(),
-  agent: (run) => run.agent,
-  when: (run) => whenOf(run),
-  duration: durationOf,
-  tokens: (run) => run.tokens,
-  cost: (run) => run.cost,
-  score: (run) => run.final_score,
-  verdict: (run) => run.verdict || null,
-};
-
-/** The runs that match, in order; runs without a value come last. */
-export function narrowed(runs: readonly RunSummary[], { filters, sort, order }: Asked): readonly RunSummary[] {
-  const words = filters.text.toLowerCase().split(/\s+/).filter(Boolean);
-  const matching = runs.filter(
-    (run) => VALUED.every((name) => filters[name] === "" || run[name] === filters[name]) && contains(run, words),
-  );
-  const value = VALUES[sort];
-  const sign = order === "asc" ? 1 : -1;
-  return [...matching].sort((one, other) => {
-    const [first, second] = [value(one), value(other)];
-    if (first === null || second === null) return Number(first === null) - Number(second === null);
-    return first < second ? -sign : first > second ? sign : 0;
-  });
+/** The runs that have all words and values that the address names, in its order. */
+export function narrowed(runs: readonly RunSummary[], params: URLSearchParams): readonly RunSummary[] {
+  const words = (params.get("q") ?? "").toLowerCase().split(/\s+/).filter(Boolean);
+  const { of } = SORTS.find(({ name }) => name === params.get("sort")) ?? (SORTS[0] as (typeof SORTS)[number]);
+  const value = (run: RunSummary) => of(run) ?? Number.MIN_SAFE_INTEGER;
+  return runs
+    .filter((run) => VALUED.every(({ name }) => !params.get(name) || run[name] === params.get(name)) && contains(run, words))
+    .sort((one, other) => value(other) - value(one));
 }
 
 function contains({ run_id, task, task_type, agent, issues }: RunSummary, words: readonly string[]): boolean {
@@ -81,11 +43,7 @@ function contains({ run_id, task, task_type, agent, issues }: RunSummary, words:
   return words.every((word) => whole.includes(word));
 }
 
-/** The values of a filter among runs, with the chosen one, in alphabetical order. */
-export function valuesOf(runs: readonly RunSummary[], name: Filter, chosen: string): readonly string[] {
-  return [...new Set([...runs.map((run) => run[name]), chosen])].filter((value): value is string => Boolean(value)).sort();
-}
-
-export function isNarrowed(filters: Filters): boolean {
-  return Object.values(filters).some((value) => value !== "");
+/** True if the address asks for some runs alone. */
+export function isNarrowed(params: URLSearchParams): boolean {
+  return ["q", ...VALUED.map(({ name }) => name)].some((name) => params.get(name));
 }

@@ -6,10 +6,10 @@ import { bytes, exactMoment, milliseconds, share, whole } from "../../parts/form
 import { Facts } from "../../parts/pane";
 import { Answered } from "../../parts/states";
 import { type Column, Table } from "../../parts/Table";
-import { Trends } from "../../parts/Trends";
 import { notifyFailure } from "../../state/notices";
 import { useTitle } from "../../state/title";
 import { Ingestions } from "./Ingestions";
+import { Trends } from "./Trends";
 
 const TREND_DAYS = 30;
 
