@@ -34,8 +34,11 @@ from app.recall.preflight import Preflights
 from app.recall.retrieval.service import Retrieval
 from app.recall.tuning import Tunings
 from app.settings import Settings
-from app.storage.index.reembed import following_provider
+from app.storage.index.following import following_provider
+from app.storage.index.reembed import ModelMoves
+from app.storage.index.service import Embedder, Statistics
 from app.storage.links.service import Links
+from app.storage.links.store import forget_similar_of_all
 from app.storage.memories.remember import WriteGate
 from app.storage.memories.service import Memories
 from app.storage.memories.write import RunTraces
@@ -177,6 +180,21 @@ class Services:
     def exports(self) -> Exports:
         """The export of what people judged."""
         return Exports(database=self.database, evaluator=self.settings.evaluator)
+
+    @cached_property
+    def statistics(self) -> Statistics:
+        """Counts words for the lexical arm."""
+        return Statistics(database=self.database)
+
+    @cached_property
+    def embedder(self) -> Embedder:
+        """Gives memories their vectors."""
+        return Embedder(database=self.database, provider=self.provider)
+
+    @cached_property
+    def model_moves(self) -> ModelMoves:
+        """Moves the store to another model."""
+        return ModelMoves(database=self.database, forget_similar=forget_similar_of_all)
 
     @cached_property
     def write_gate(self) -> WriteGate:

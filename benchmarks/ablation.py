@@ -29,7 +29,6 @@ from app.recall.retrieval.rank.features import Blend, TextFeatures
 from app.recall.retrieval.rank.presets import DEFAULT, PRESETS, Preset
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
-from app.storage.index.embedding import embed_pending, refresh_all_statistics
 from app.storage.links.service import Links
 from app.storage.memories.gate import INJECTION
 from app.storage.memories.memory import NewMemory, SourceReference
@@ -279,8 +278,8 @@ async def stored(services: Services, workspace: Workspace, work: Work) -> dict[U
     result = await services.write_gate.remember(workspace, memories)
     if any(item.code != INJECTION for item in result.rejected):
         raise RuntimeError(result.rejected)
-    await embed_pending(services.database, services.provider, workspace=workspace)
-    await refresh_all_statistics(services.database, across=services.database.across)
+    await services.embedder.embed_pending(workspace)
+    await services.statistics.refresh_all(services.database.across)
     await Links(database=services.database).link_pending(services.database.across)
     named = zip(result.ids, work.memories, strict=True)
     return {memory_id: name for memory_id, (name, _) in named if memory_id is not None}

@@ -21,7 +21,6 @@ import psutil  # type: ignore[import-untyped]  # it has no types
 from app.foundation.db.distribution import SHARDS, distribute
 from app.foundation.db.migrations import upgrade
 from app.settings import Settings
-from app.storage.index.embedding import refresh_all_statistics
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from benchmarks.corpus import Corpus, with_vectors
@@ -137,7 +136,7 @@ async def _fill(stores: Sequence[Store], corpus: Corpus, count: int, memories: i
             store.intake_seconds += time.perf_counter() - started
             store.workspaces.append(workspace)
     for store in stores:
-        await refresh_all_statistics(store.services.database, across=store.services.database.across)
+        await store.services.statistics.refresh_all(store.services.database.across)
         await _vacuum(store.services)
 
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from app.foundation.db.database import Database
 from app.foundation.db.session import LINK
-from app.storage.index.embedding import build_indexes, lacks_an_index, refresh_all_statistics
 from app.storage.index.indexing import STALE_AT_WRITES
+from app.storage.index.service import build_indexes, lacks_an_index
 from app.storage.links.service import many_pending
 from app.storage.memories.memory import GivenVector, NewMemory, SourceReference
 from app.storage.tenants.workspace import Workspace
@@ -98,7 +98,7 @@ async def fill(services: Services, corpus: Corpus, workspace: Workspace, count: 
     for start in range(0, count, PORTION):
         size = min(PORTION, count - start)
         await store(services, workspace, list(corpus.memories(size, start)), corpus.vectors(size))
-    await refresh_all_statistics(services.database, across=services.database.across)
+    await services.statistics.refresh_all(services.database.across)
     await until_indexed(services.database)
     await vacuum(services)
 
@@ -114,7 +114,7 @@ async def store(
 ) -> Sequence[UUID | None]:
     """Store memories whose vectors are ready, and count words as often as a worker would; their ids."""
     done = await services.write_gate.remember(workspace, with_vectors(services.provider.model_id, memories, made))
-    await refresh_all_statistics(services.database, across=services.database.across, stale=STALE_AT_WRITES)
+    await services.statistics.refresh_all(services.database.across, stale=STALE_AT_WRITES)
     return done.ids
 
 

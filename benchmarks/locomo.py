@@ -13,7 +13,6 @@ from typing import Any
 
 import httpx
 
-from app.storage.index.embedding import refresh_all_statistics
 from app.storage.links.service import Links
 from benchmarks.figures import Figure, report
 from benchmarks.stage import SHARED_DATA, service, stage
@@ -90,7 +89,7 @@ async def measure(files: Sequence[Path], questions: int | None) -> list[Figure]:
                 async with httpx.AsyncClient(base_url=address, headers=headers, timeout=600) as client:
                     names = await store(client, conversation)
                     # What the service's worker does within seconds, done at once: words are counted, links are found.
-                    await refresh_all_statistics(services.database, across=services.database.across)
+                    await services.statistics.refresh_all(services.database.across)
                     await Links(database=services.database).link_pending(services.database.across)
                     results += await ask(client, conversation, names, questions)
     return [*_figures("all", results), *_by_category(results)]

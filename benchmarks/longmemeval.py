@@ -21,7 +21,6 @@ import httpx
 from rich.console import Console
 from rich.table import Table
 
-from app.storage.index.embedding import refresh_all_statistics
 from app.storage.links.service import Links
 from benchmarks.figures import Figure, report
 from benchmarks.stage import service, stage
@@ -143,7 +142,7 @@ async def measure(instances: Sequence[Mapping[str, Any]]) -> list[Figure]:
                 async with httpx.AsyncClient(base_url=address, headers=headers, timeout=3600) as client:
                     names = await store(client, instance)
                     # What the service's worker does within seconds, done at once: words are counted, links are found.
-                    await refresh_all_statistics(services.database, across=services.database.across)
+                    await services.statistics.refresh_all(services.database.across)
                     await Links(database=services.database).link_pending(services.database.across)
                     results.append(await ask(client, instance, names))
                 print(f"\r{number + 1} of {len(instances)} questions", end="", file=sys.stderr, flush=True)

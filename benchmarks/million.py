@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +16,6 @@ from app.foundation.db.session import Session
 from app.recall.retrieval import arms
 from app.recall.retrieval.arms import Shape
 from app.recall.retrieval.candidates import ArmQuery, shape_of, values_of
-from app.storage.index.embedding import refresh_all_statistics, serving_model
 from app.storage.index.vectors import as_literal
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
@@ -89,7 +89,7 @@ async def _copied(folder: Path, corpus: Corpus, size: int) -> list[Figure]:
     """Fill the tables by COPY, then build the indexes; the seconds of each step, and what it takes on disk."""
     async with stage(folder) as services:
         workspace = await workspace_of(services, WORKSPACE)
-        model = await serving_model(services.database, services.provider)
+        model = await services.embedder.serving_model()
         assert model is not None, "the bundled model is on"  # noqa: S101
         into = Bulk(services.settings.database_url, workspace.workspace_id, model, size)
         steps: dict[str, Callable[[], Awaitable[object]]] = {
@@ -97,7 +97,7 @@ async def _copied(folder: Path, corpus: Corpus, size: int) -> list[Figure]:
             "vectors by COPY": lambda: asyncio.to_thread(copy_vectors, into, corpus),
             "words": lambda: asyncio.to_thread(copy_words, into),
             "index of words": lambda: asyncio.to_thread(build_word_index, into),
-            "statistics": lambda: refresh_all_statistics(services.database, across=services.database.across),
+            "statistics": partial(services.statistics.refresh_all, services.database.across),
             "index of vectors": lambda: until_indexed(services.database),
             "vacuum": lambda: vacuum(services),
         }

@@ -10,7 +10,6 @@ from typing import Any
 
 import httpx
 
-from app.storage.index.embedding import refresh_all_statistics
 from app.storage.links.service import Links
 from benchmarks.figures import Figure, report
 from benchmarks.locomo import recall_at
@@ -53,7 +52,7 @@ async def measure(data: dict[str, Any], documents: int | None, questions: int | 
             async with httpx.AsyncClient(base_url=address, timeout=600) as client:
                 titles = await store(client, data["documents"][:documents])
                 # What the service's worker does within seconds, done at once: words are counted, links are found.
-                await refresh_all_statistics(services.database, across=services.database.across)
+                await services.statistics.refresh_all(services.database.across)
                 await Links(database=services.database).link_pending(services.database.across)
                 results = await ask(client, data["questions"][:questions], titles)
     halves = {"all": results, "first half": results[::2], "second half": results[1::2]}

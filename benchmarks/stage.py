@@ -21,7 +21,7 @@ from app.foundation.models.tokens import BundledTokenCounter
 from app.foundation.postgres.embedded import EmbeddedPostgres
 from app.interfaces.http.serving.server import bound_socket
 from app.settings import Settings
-from app.storage.index.embedding import serving_model
+from app.storage.index.service import Embedder
 from app.storage.tenants.service import get_or_create, resolve
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
@@ -51,7 +51,7 @@ async def opened(settings: Settings) -> AsyncIterator[Services]:
     provider = provider_from(settings)
     await provider.start()
     database = Database(settings.database_url, pool_size=8)
-    await serving_model(database, provider)
+    await Embedder(database=database, provider=provider).serving_model()
     yield Services(settings=settings, database=database, provider=provider, counter=BundledTokenCounter())
     await provider.close()
     await database.close()

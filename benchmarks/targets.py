@@ -9,7 +9,6 @@ from typing import Any
 import httpx
 import msgspec
 
-from app.storage.index.embedding import refresh_all_statistics
 from app.storage.links.service import Links
 from app.storage.memories.gate import INJECTION
 from app.storage.memories.memory import NewMemory
@@ -63,7 +62,7 @@ async def _stored(client: httpx.AsyncClient, services: Services, work: Work) -> 
     if any(item["code"] != INJECTION for item in stored["rejected"]):
         raise RuntimeError(stored["rejected"])
     # What the service's worker does within seconds, done at once: words are counted, links are found.
-    await refresh_all_statistics(services.database, across=services.database.across)
+    await services.statistics.refresh_all(services.database.across)
     await Links(database=services.database).link_pending(services.database.across)
     return {identity: name for identity, (name, _) in zip(stored["ids"], work.memories, strict=True) if identity}
 

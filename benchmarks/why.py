@@ -20,7 +20,6 @@ from app.intake.reports.ingest import ingest
 from app.intake.sessions.take_in import take_in
 from app.intake.sessions.transcript import ToolUse, Transcript, Turn
 from app.recall.cues.why.why import Why, ask_why
-from app.storage.index.embedding import embed_pending
 from app.storage.index.indexing import refresh_statistics
 from app.storage.memories.remember import Door
 from app.storage.tenants.workspace import Workspace
@@ -85,7 +84,7 @@ async def _filled(services: Services, store: str) -> Workspace:
         door = Door(services.database, services.counter, workspace, provider=services.provider)
         for row in _rows(SHARED_DATA / store / "sessions.jsonl"):
             await take_in(door, _transcript(row))
-    await embed_pending(services.database, services.provider, workspace=workspace)
+    await services.embedder.embed_pending(workspace)
     async with services.database.session(workspace) as session:
         await refresh_statistics(session)
     return workspace

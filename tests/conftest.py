@@ -38,7 +38,7 @@ from app.recall.context import service as contexts
 from app.recall.context.history import Histories
 from app.recall.retrieval.service import Retrieval
 from app.settings import Settings
-from app.storage.index.embedding import serving_model
+from app.storage.index.service import Embedder
 from app.storage.tenants.service import get_or_create, resolve
 from app.storage.tenants.workspace import Workspace
 from app.wiring import MAP_CACHE, Services
@@ -296,7 +296,7 @@ def settings(database_url: str, tmp_path_factory: pytest.TempPathFactory, model_
 async def provider(settings: Settings, database: Database) -> AsyncIterator[EmbeddingProvider]:
     """Hashed words, as vectors of the local embedding model; in tests that are marked `meaning` that model itself."""
     provider = ByMark(provider_from(settings))
-    await serving_model(database, provider)
+    await Embedder(database=database, provider=provider).serving_model()
     yield provider
     await provider.close()
 

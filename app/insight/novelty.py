@@ -17,7 +17,7 @@ from app.recall.retrieval.rank.presets import CLOSEST
 from app.recall.retrieval.recall import VECTOR as VECTOR_ARM
 from app.recall.retrieval.recall import Hit, Query
 from app.recall.retrieval.service import Retrieval
-from app.storage.index.reembed import OncePerText, provider_of_model
+from app.storage.index.following import OncePerText, provider_of_model
 from app.storage.index.vectors import embedded_text
 from app.storage.tenants.workspace import Workspace
 

@@ -32,7 +32,6 @@ from app.recall.cues.outcomes import note_outcome
 from app.recall.cues.review import store as tending
 from app.recall.cues.review.rules import CANDIDATE
 from app.recall.retrieval.recall import Query
-from app.storage.index.embedding import embed_pending
 from app.storage.index.indexing import refresh_statistics
 from app.storage.memories import changes, sources
 from app.storage.memories.filters import Filters
@@ -321,7 +320,7 @@ async def _play(services: Services, workspace: Workspace, given: ExampleHistory,
     if made_of.memory_id is not None:
         # The next run's recalls should find it by its meaning, too.
         with suppress(EmbeddingUnavailable):
-            await embed_pending(database, services.provider, workspace=workspace, ids=[made_of.memory_id])
+            await services.embedder.embed_pending(workspace, ids=[made_of.memory_id])
     await _rate(services, workspace, run, given.ratings)
     ended = NewRun(run_id=run.run_id, finished_at=run.finished_at)
     await services.runs.record(workspace, ended, must_exist=True)

@@ -1,15 +1,14 @@
 """The verbs of upkeep across all workspaces, for commands and the service's start; the users of a workspace."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 from app.errors import InvalidInput, NotFound
 from app.foundation.db import whole
 from app.foundation.db.database import Database, again_after_deadlock
-from app.foundation.db.session import EMBED_CUES, Across, Session
-from app.foundation.models.protocols import EmbeddingProvider
+from app.foundation.db.session import Across, Session
 from app.insight.map import store as maps
 from app.intake.runs import store as runs
 from app.intake.runs.feedback import store as feedback
@@ -17,72 +16,12 @@ from app.intake.sessions import store as sessions
 from app.recall.context import store as contexts
 from app.recall.cues import log as activations
 from app.recall.cues.review import store as proposals
-from app.storage.index import embedding as index
-from app.storage.index import reembed as moving
 from app.storage.index.indexing import enqueue_statistics
-from app.storage.links.store import forget_similar_of_all
 from app.storage.memories import changes, sources
 from app.storage.memories import store as memories
 from app.storage.recalls import store as recalls
 from app.storage.tenants import store as workspaces
 from app.storage.tenants.workspace import UNMADE, Workspace, checked_user
-
-
-async def backfill(
-    database: Database, provider: EmbeddingProvider, *, on_progress: Callable[[int], None] = lambda _: None
-) -> int:
-    """Embeds all pending memories, refreshes statistics, builds vector indexes. Returns how many were embedded.
-
-    Raises:
-        EmbeddingUnavailable: the provider does not answer; the vectors so far are stored.
-    """
-    await provider.start()
-    done = await index.embed_all_pending(database, provider, across=database.across, on_progress=on_progress)
-    await index.refresh_all_statistics(database, across=database.across)
-    await index.build_indexes(database.across)
-    return done
-
-
-async def reembed(
-    database: Database, provider: EmbeddingProvider, *, on_progress: moving.OnProgress = lambda _done, _total: None
-) -> int:
-    """Moves the store to `provider`'s model while the old one serves. Returns how many memories were embedded.
-
-    A worker embeds the texts of cues afterwards; until then plans are compared with them by words, files and acts.
-
-    Raises:
-        ConfigurationError: the provider is switched off, or the store is being moved already.
-        EmbeddingUnavailable: the provider does not answer; the vectors so far stay, and another call continues.
-    """
-    done = await moving.reembed(
-        database, provider, across=database.across, forget_similar=forget_similar_of_all, on_progress=on_progress
-    )
-    async with database.across() as session:
-        await session.enqueue(EMBED_CUES)
-    return done
-
-
-async def drop_retired(across: Across) -> int:
-    """Drops the vectors of models that are no longer served, and their links. Returns the number of models."""
-    return await moving.drop_retired(across, forget_similar=forget_similar_of_all)
-
-
-async def build_indexes(database: Database) -> int:
-    """Builds the vector index of every large workspace that has none. Returns their number."""
-    return await index.build_indexes(database.across)
-
-
-async def prepare_model(database: Database, provider: EmbeddingProvider) -> None:
-    """Loads the model, registers it if the store has none, and queues memories that lack a vector or codes of words.
-
-    Raises:
-        EmbeddingUnavailable: the model cannot be loaded.
-    """
-    await provider.start()
-    # Services that start at once lock the list of models in turn, on each node of a cluster.
-    await again_after_deadlock(lambda: index.serving_model(database, provider))
-    await again_after_deadlock(lambda: index.queue_lacking(database.across))
-    await again_after_deadlock(lambda: index.queue_without_codes(database.across, provider))
 
 
 async def empty_trash(across: Across, *, days: int) -> int:

@@ -11,8 +11,8 @@ from app.foundation.models.protocols import EmbeddingProvider
 from app.recall.retrieval.candidates import vector_degradation
 from app.recall.retrieval.recall import HYBRID, LEXICAL
 from app.storage.index import indexing
-from app.storage.index.embedding import pending_counts
 from app.storage.index.models import Move, StoredModel, active_model, move_state
+from app.storage.index.service import pending_counts
 from app.storage.memories import store as memories
 from app.storage.recalls.store import IMPORTED
 from app.storage.tenants import store as workspaces

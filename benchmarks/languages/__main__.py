@@ -24,7 +24,6 @@ from app.recall.retrieval.rank.presets import CLASSIC, DEFAULT
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
 from app.settings import Settings, from_environment
-from app.storage.index.embedding import embed_pending, refresh_all_statistics
 from app.storage.memories.memory import Kind, NewMemory
 from app.storage.tenants.service import set_language
 from app.storage.tenants.workspace import Workspace
@@ -95,8 +94,8 @@ async def _stored(services: Services, name: str, given: Sequence[Item], language
     result = await services.write_gate.remember(workspace, memories)
     if result.rejected:
         raise RuntimeError(result.rejected)
-    await embed_pending(services.database, services.provider, workspace=workspace)
-    await refresh_all_statistics(services.database, across=services.database.across)
+    await services.embedder.embed_pending(workspace)
+    await services.statistics.refresh_all(services.database.across)
     return Store(await workspace_of(services, name), result.ids)
 
 

@@ -13,7 +13,7 @@ from app.insight.novelty import MOST_PASSAGES, Novelties, Novelty
 from app.insight.novelty_scoring import Profile, passages, score_passage, shares, spread, tokens_about
 from app.intake.runs.feedback.service import Ratings
 from app.intake.runs.feedback.store import FeedbackEntry
-from app.storage.index.embedding import embed_pending
+from app.storage.index.service import Embedder
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import WriteGate
 from app.storage.tenants.workspace import Workspace
@@ -38,7 +38,7 @@ async def store(
     ids = [memory_id for memory_id in found.ids if memory_id]
     assert len(ids) == len(memories)
     if provider.enabled:
-        await embed_pending(database, provider, workspace=workspace, ids=ids)
+        await Embedder(database=database, provider=provider).embed_pending(workspace, ids=ids)
     return ids
 
 

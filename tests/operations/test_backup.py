@@ -20,7 +20,6 @@ from app.operations.backup import CLUSTER, DUMP, LABEL, Replay, _run, _whole_or_
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
 from app.settings import Settings
-from app.storage.index.embedding import embed_all_pending, serving_model
 from app.storage.tenants.service import resolve
 from app.wiring import Services, opened_database
 from tests.interfaces.worker.working import note
@@ -39,8 +38,8 @@ async def opened(services: Services, settings: Settings) -> AsyncIterator[Servic
 
 async def keep(services: Services, valve: str) -> None:
     await note(services, f"The {valve} valve was replaced.")
-    await serving_model(services.database, services.provider)
-    await embed_all_pending(services.database, services.provider, across=services.database.across, seconds=600)
+    await services.embedder.serving_model()
+    await services.embedder.embed_all_pending(services.database.across, seconds=600)
 
 
 async def valves(services: Services) -> set[str]:

@@ -21,12 +21,11 @@ from app.foundation.db.pool import SESSION_SETTINGS
 from app.foundation.db.session import Across
 from app.foundation.models.protocols import TokenCounter
 from app.operations.doctor import diagnose
-from app.operations.maintenance import prepare_model
 from app.operations.status import workspace_status
 from app.recall.retrieval.recall import Query
 from app.settings import Settings
-from app.storage.index import embedding
-from app.storage.index.embedding import embed_pending
+from app.storage.index import service as indexes
+from app.storage.index.service import Embedder
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import WriteGate
 from app.storage.tenants.workspace import Workspace
@@ -61,7 +60,7 @@ def cluster_url(server_url: str) -> Iterator[str]:
 async def test_services_that_start_at_once_try_again_after_a_deadlock(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    attempts, queue_lacking = list[Across](), embedding.queue_lacking
+    attempts, queue_lacking = list[Across](), indexes.queue_lacking
 
     async def deadlocked_once(across: Across) -> bool:
         attempts.append(across)
@@ -69,8 +68,8 @@ async def test_services_that_start_at_once_try_again_after_a_deadlock(
             raise psycopg.errors.DeadlockDetected
         return await queue_lacking(across)
 
-    monkeypatch.setattr(embedding, "queue_lacking", deadlocked_once)
-    await prepare_model(services.database, services.provider)
+    monkeypatch.setattr(indexes, "queue_lacking", deadlocked_once)
+    await services.embedder.prepare(services.database.across)
     assert len(attempts) == 2
 
 
@@ -80,11 +79,11 @@ async def test_a_filled_database_keeps_its_rows_and_its_answers(
     database = Database(cluster_url, pool_size=2)
     single = replace(services, database=database)
     workspace = await workspace_in(database, "w")
-    await prepare_model(database, services.provider)
+    await Embedder(database=database, provider=services.provider).prepare(database.across)
     await WriteGate(database=database, counter=counter).remember(
         workspace, [NewMemory(kind="note", body=text) for text in TEXTS]
     )
-    await embed_pending(database, services.provider, workspace=workspace)
+    await Embedder(database=database, provider=services.provider).embed_pending(workspace)
     async with database.session(workspace) as session:
         for table, rest in FILL.items():
             if table != "embeddings":

@@ -26,7 +26,6 @@ from app.operations.dump import dump, load
 from app.operations.maintenance import NOTHING_FORGOTTEN, erase_workspace, forget_user
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
-from app.storage.index.embedding import embed_pending, refresh_workspace_statistics
 from app.storage.index.models import register
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import WriteGate
@@ -72,7 +71,7 @@ async def filled(services: Services, counter: TokenCounter, workspace: Workspace
     """A workspace with a row in each table, and texts with their vectors."""
     notes = [NewMemory(kind="note", body=text) for text in TEXTS]
     await WriteGate(database=services.database, counter=counter).remember(workspace, notes)
-    await embed_pending(services.database, services.provider, workspace=workspace)
+    await services.embedder.embed_pending(workspace)
     async with services.database.session(workspace) as session:
         for table, rest in FILL.items():
             if table != "embeddings":
@@ -167,7 +166,7 @@ async def test_a_dump_of_an_earlier_schema_is_loaded_without_what_this_one_lacks
     there = await named(services.database, name)
     assert await hits(services, there, mode="lexical") == pytest.approx(wanted)
     # Its words are read again as this version reads them, so the counts are due.
-    assert await refresh_workspace_statistics(services.database, there.workspace_id, across=services.database.across)
+    assert await services.statistics.refresh(services.database.across, there.workspace_id)
 
 
 async def test_a_dump_whose_vectors_are_of_another_model_lacks_them_all(

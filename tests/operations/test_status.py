@@ -17,7 +17,7 @@ from app.operations.access import ManagedKeys
 from app.operations.doctor import OK, WARN, CheckResult, diagnose
 from app.operations.status import readiness, store_statistics
 from app.storage.index import indexing
-from app.storage.index.embedding import refresh_workspace_statistics
+from app.storage.index.service import Statistics
 from app.storage.links.service import Links
 from app.storage.tenants.keys import READ, NewKey
 from app.wiring import Services
@@ -95,7 +95,7 @@ async def test_what_lives_is_counted_up_to_a_bound(
     monkeypatch.setattr(status, "COUNTS_OF_ONE", status.COUNTS_OF_ONE.replace(bound, "1"))
     assert (await client.get("/api/status")).json()["live"] == 2
     workspace = await workspace_in(database, client.headers["X-Workspace"])
-    await refresh_workspace_statistics(database, workspace.workspace_id, across=database.across)
+    await Statistics(database=database).refresh(database.across, workspace.workspace_id)
     assert (await client.get("/api/status")).json()["live"] == 3
 
 

@@ -14,7 +14,6 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, Route, expect
 
-from app.storage.index.embedding import embed_pending
 from app.storage.tenants.service import resolve
 from app.wiring import Services
 from tests.conftest import WITHOUT_TLS
@@ -210,7 +209,7 @@ async def test_those_in_a_rectangle_are_rated_tagged_and_deleted_and_each_is_und
     # What was restored has no vector until the worker comes to it; then it stands where it stood.
     workspace = await resolve(services.database, mapped, language="english")
     ids = [UUID(memory_id) for memory_id in inside]
-    await embed_pending(services.database, services.provider, workspace=workspace, ids=ids)
+    await services.embedder.embed_pending(workspace, ids=ids)
     again = (await used.get("/api/graph", timeout=PATIENCE)).json()["nodes"]
     assert {node["id"]: (node["x"], node["y"]) for node in again} == {
         node["id"]: (node["x"], node["y"]) for node in found.nodes

@@ -51,8 +51,8 @@ from app.intake.sessions.formats.detect import read_log
 from app.intake.sessions.prepare import VERSION
 from app.intake.sessions.take_in import TakenIn, take_in
 from app.intake.sessions.transcript import Log
-from app.storage.index.embedding import embed_pending
 from app.storage.index.indexing import refresh_statistics
+from app.storage.index.service import Embedder
 from app.storage.memories import sources
 from app.storage.memories.gate import too_long_uri
 from app.storage.memories.remember import Door
@@ -78,7 +78,7 @@ async def ingest(intake: Intake, paths: Sequence[Path]) -> Ingestion:
     recognised by its content; files that were deleted below these paths are retired. A file that cannot be ingested is
     named with its reason, keeps its stored chunks, and does not stop the others. Several files are written together,
     each of them whole or not at all. A cancellation waits for the write in progress and embeds nothing more. This verb
-    builds no vector index (`app.storage.index.embedding.build_indexes` does).
+    builds no vector index (`app.storage.index.service.build_indexes` does).
 
     Raises:
         InvalidInput: the language is unknown.
@@ -377,7 +377,7 @@ async def _settle(state: IngestionState) -> None:
         cases = Cases(database=database, provider=provider, counter=intake.counter, mask_secrets=intake.mask)
         state.retitled += await cases.match(intake.workspace)
         if state.retitled:
-            await embed_pending(database, provider, workspace=intake.workspace, ids=state.retitled)
+            await Embedder(database=database, provider=provider).embed_pending(intake.workspace, ids=state.retitled)
     except STOPS:
         raise
     except Exception as error:  # noqa: BLE001 - whatever it is, a worker does it later, and the files are stored

@@ -23,10 +23,11 @@ from app.intake.reports.prepare import Prepared, path_tags, readable
 from app.intake.reports.scan import ReportFile
 from app.intake.reports.store import CHANGED, MOVED, NEW, RETIRED, STOPS, UNCHANGED, FileOutcome, IngestionState
 from app.storage.index import vectors as embeddings
-from app.storage.index.embedding import cut, embed_passages, serving_model
+from app.storage.index.embedding import cut, embed_passages
+from app.storage.index.following import provider_of_model
 from app.storage.index.indexing import enqueue_statistics, queue_for_vectors, reindex_memories
 from app.storage.index.models import StoredModel, is_served
-from app.storage.index.reembed import provider_of_model
+from app.storage.index.service import Embedder
 from app.storage.index.vectors import Passages, embedded_text
 from app.storage.links import store as links
 from app.storage.memories import sources
@@ -364,7 +365,7 @@ async def vectors_of(
 async def _made_vectors(
     state: IngestionState, rows: Mapping[bytes, MemoryRow], written: Vectors, coming: _Embedding | None
 ) -> Vectors:
-    model = await serving_model(state.intake.database, state.intake.provider)
+    model = await Embedder(database=state.intake.database, provider=state.intake.provider).serving_model()
     speaker = None if model is None else provider_of_model(state.intake.provider, model.name)
     if model is None or speaker is None or not rows:
         return _NO_VECTORS

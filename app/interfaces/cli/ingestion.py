@@ -28,11 +28,10 @@ from app.interfaces.cli.places import settings_here
 from app.interfaces.cli.progress import Shown
 from app.interfaces.cli.running import stopped_by_signals
 from app.interfaces.cli.sending import Sending
-from app.operations import maintenance
 from app.operations.status import Holdings, job_queue, workspace_holdings
 from app.recall.retrieval.recall import Query
 from app.settings import Settings
-from app.storage.index.embedding import embed_pending
+from app.storage.index.service import build_indexes
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 
@@ -73,7 +72,7 @@ def ingest(
         _show(result, as_json=as_json)
         await _embed_slices(services, intake, result, quiet=as_json)
         if not dry_run and result.has_changes:
-            await maintenance.build_indexes(services.database)
+            await build_indexes(services.database.across)
         if not as_json and not dry_run:
             # It may have been made just now.
             filled = await workspace_of(services, target.name)
@@ -150,7 +149,7 @@ async def _embed_slices(services: Services, intake: Intake, result: Ingestion, *
 
         try:
             workspace = await workspace_of(services, intake.workspace.name)
-            await embed_pending(services.database, services.provider, workspace=workspace, on_progress=show)
+            await services.embedder.embed_pending(workspace, on_progress=show)
         except EmbeddingUnavailable as error:
             typer.echo(f"{total - done:,} pieces wait for their vector: {error}", err=True)
 
@@ -179,7 +178,7 @@ async def _follow(services: Services, intake: Intake, paths: Sequence[Path], *, 
 async def _try_indexes(services: Services) -> None:
     """Builds the indexes that a worker would build later; a watch goes on where that is not possible now."""
     try:
-        await maintenance.build_indexes(services.database)
+        await build_indexes(services.database.across)
     except Unavailable as error:
         typer.echo(f"indexes are built later: {error}", err=True)
 

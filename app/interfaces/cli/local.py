@@ -16,7 +16,6 @@ from app.interfaces.cli.running import Loop, configure_log, run_to_end
 from app.interfaces.http.context import KEY, join_session_id
 from app.interfaces.http.serving.application import create_app
 from app.settings import Settings
-from app.storage.index.reembed import follow
 from app.storage.tenants.keys import SCOPES, Key
 from app.storage.tenants.service import resolve
 from app.storage.tenants.workspace import Workspace
@@ -106,7 +105,7 @@ async def _own_services(settings: Settings) -> AsyncIterator[Services]:
         if not settings.database_url and await current(services.database) is None:
             await asyncio.to_thread(upgrade, services.database.admin_url)
         await check_migrated(services)
-        await follow(services.provider, services.database)
+        await services.embedder.follow()
         yield services
 
 

@@ -19,8 +19,8 @@ from app.interfaces.cli.local import with_services
 from app.interfaces.cli.places import check_store, settings_here
 from app.interfaces.cli.running import run_to_end
 from app.operations import backup as backups
-from app.operations import maintenance
 from app.operations.doctor import FAIL, OK, WARN, CheckResult, diagnose
+from app.storage.index.service import build_indexes
 from app.wiring import Services, opened_database
 
 commands = typer.Typer()
@@ -169,9 +169,14 @@ def backfill() -> None:
     """
 
     async def work(services: Services) -> int:
-        return await maintenance.backfill(
-            services.database, services.provider, on_progress=lambda count: typer.echo(f"embedded {count}", err=True)
+        await services.provider.start()
+        across = services.database.across
+        done = await services.embedder.embed_all_pending(
+            across, on_progress=lambda count: typer.echo(f"embedded {count}", err=True)
         )
+        await services.statistics.refresh_all(across)
+        await build_indexes(across)
+        return done
 
     typer.echo(f"{with_services(work)} memories embedded")
 
@@ -194,8 +199,8 @@ def reembed(
             with_model(settings, model or settings.embedding_model, dimension or settings.embedding_dimension)
         )
         try:
-            return await maintenance.reembed(
-                services.database,
+            return await services.model_moves.reembed(
+                services.database.across,
                 provider,
                 on_progress=lambda done, total: typer.echo(f"{done:,} of {total:,} embedded", err=True),
             )

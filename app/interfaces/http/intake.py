@@ -26,7 +26,6 @@ from app.interfaces.http.context import Call, Metrics, ThisCall, Wait
 from app.interfaces.http.memories import MemoryViewsController
 from app.interfaces.http.schemas import PROBLEMS, DegradedView, convert, view_of
 from app.recall.retrieval.recall import VECTOR
-from app.storage.index.embedding import embed_pending, serving_model
 from app.storage.memories.gate import INVALID
 from app.storage.memories.memory import URI_LIMIT, Name, NewMemory, Rejection, Remembered
 from app.storage.memories.remember import BATCH_CHARACTERS, Door, batch_sizes
@@ -374,13 +373,13 @@ async def embed(services: Services, workspace: Workspace, ids: Sequence[UUID]) -
     if not services.provider.enabled:
         return 0, [DegradedView(arm=VECTOR, reason="embeddings are switched off (PRIORS_EMBEDDING_PROVIDER=noop)")]
     try:
-        if await serving_model(services.database, services.provider) is None:
+        if await services.embedder.serving_model() is None:
             return 0, [
                 DegradedView(arm=VECTOR, reason="the stored vectors are of another model; see `priors store doctor`")
             ]
         # A worker may have embedded some of them before this call did: now each has its vector.
         workspace = await get_or_create(services.database, workspace)
-        await embed_pending(services.database, services.provider, workspace=workspace, ids=ids)
+        await services.embedder.embed_pending(workspace, ids=ids)
     except EmbeddingUnavailable as error:
         return 0, [DegradedView(arm=VECTOR, reason=str(error))]
     return len(set(ids)), []

@@ -16,21 +16,14 @@ from app.foundation.db.session import COMPRESS, DECIDE, EMBED, EMBED_CUES, EXTRA
 from app.intake.sessions.store import extraction_lock
 from app.intake.sessions.take_in import of_owner
 from app.operations.access import sweep_entries
-from app.operations.maintenance import count_accesses, drop_retired, empty_trash
+from app.operations.maintenance import count_accesses, empty_trash
 from app.recall.cues.extraction.extracting import extract_session
 from app.recall.cues.extraction.records import extract_decision
 from app.recall.cues.keep import embed_cues
 from app.recall.cues.review.mining import judge_precedents, mine_session
 from app.recall.cues.review.review import owners_of_cues, review_cues
-from app.storage.index import embedding
-from app.storage.index.embedding import (
-    embed_all_pending,
-    queue_lacking,
-    refresh_all_statistics,
-    refresh_workspace_statistics,
-)
+from app.storage.index import service as indexes
 from app.storage.index.indexing import STALE_AT_WRITES
-from app.storage.index.reembed import follow
 from app.storage.links.service import many_pending
 from app.storage.memories.remember import Door
 from app.storage.tenants.service import resolve_id
@@ -97,22 +90,17 @@ async def _embed(services: Services) -> None:
 
     A writer that saw this job in the queue has enqueued none, and may commit after the first pass.
     """
-    await follow(services.provider, services.database)
+    await services.embedder.follow()
     end = time.monotonic() + SLICE_SECONDS
-    done = await _embedded_slice(services)
+    done = await services.embedder.embed_all_pending(services.database.across, seconds=SLICE_SECONDS)
     if not done or time.monotonic() < end:
         await asyncio.sleep(SETTLE_SECONDS)
-        done += await _embedded_slice(services)
+        done += await services.embedder.embed_all_pending(services.database.across, seconds=SLICE_SECONDS)
     if done:
         logger.info("embedded", memories=done)
         await _ask(services, INDEX)
     if done and time.monotonic() >= end:
         await _ask(services, EMBED)
-
-
-async def _embedded_slice(services: Services) -> int:
-    database = services.database
-    return await embed_all_pending(database, services.provider, across=database.across, seconds=SLICE_SECONDS)
 
 
 @tasks.task(name=INDEX, pass_context=True, queue="default")
@@ -124,15 +112,15 @@ async def index_vectors_task(context: JobContext, seen: int | None = None) -> No
     services = services_of(context)
     across = services.database.across
     async with _again_when_it_answers(services, INDEX):
-        if not await embedding.lacks_an_index(across):
+        if not await indexes.lacks_an_index(across):
             # A writer that saw this job in the queue has enqueued none, and may have committed after the check.
             await asyncio.sleep(SETTLE_SECONDS)
-            if not await embedding.lacks_an_index(across):
+            if not await indexes.lacks_an_index(across):
                 return
-        now = await embedding.vector_bytes(across)
-        if seen is None or embedding.pouring(seen, now):
-            await _ask(services, INDEX, after=embedding.POURING_SECONDS, seen=now)
-        elif await embedding.build_indexes(across):
+        now = await indexes.vector_bytes(across)
+        if seen is None or indexes.pouring(seen, now):
+            await _ask(services, INDEX, after=indexes.POURING_SECONDS, seen=now)
+        elif await indexes.build_indexes(across):
             # Links by vectors had to wait for the index.
             await _ask(services, LINK)
 
@@ -147,9 +135,9 @@ async def link_pending_task(context: JobContext, seen: int | None = None) -> Non
     across = services.database.across
     async with _again_when_it_answers(services, LINK):
         if await many_pending(across):
-            now = await embedding.vector_bytes(across)
-            if seen is None or embedding.pouring(seen, now):
-                await _ask(services, LINK, after=embedding.POURING_SECONDS, seen=now)
+            now = await indexes.vector_bytes(across)
+            if seen is None or indexes.pouring(seen, now):
+                await _ask(services, LINK, after=indexes.POURING_SECONDS, seen=now)
                 return
             # Before a writer enqueues the job without this size.
             await _ask(services, LINK, seen=now)
@@ -210,7 +198,7 @@ async def embed_cues_task(context: JobContext) -> None:
     """Embeds cues that lack vectors of the served model, for SLICE_SECONDS at a time."""
     services = services_of(context)
     async with _again_when_it_answers(services, EMBED_CUES):
-        await follow(services.provider, services.database)
+        await services.embedder.follow()
         # A writer that saw this job in the queue has enqueued none, and commits at this moment.
         await asyncio.sleep(SETTLE_SECONDS)
         end = time.monotonic() + SLICE_SECONDS
@@ -234,8 +222,7 @@ async def refresh_statistics_task(context: JobContext, workspace_id: int) -> Non
     """Counts a workspace's lexical statistics again if they are stale."""
     services, lock = services_of(context), f"{STATISTICS}:{workspace_id}"
     async with _again_when_it_answers(services, STATISTICS, lock=lock, workspace_id=workspace_id):
-        database = services.database
-        await refresh_workspace_statistics(database, workspace_id, across=database.across, stale=STALE_AT_WRITES)
+        await services.statistics.refresh(services.database.across, workspace_id, stale=STALE_AT_WRITES)
 
 
 @tasks.task(name=COMPRESS, pass_context=True, retry=_RETRY, queue="default")
@@ -254,8 +241,8 @@ async def upkeep_task(context: JobContext, timestamp: int) -> None:  # noqa: ARG
     """Finds work without a job, as after a restored backup or a killed worker."""
     services = services_of(context)
     database, across = services.database, services.database.across
-    await drop_retired(across)
-    await queue_lacking(across)
+    await services.model_moves.drop_retired(across)
+    await indexes.queue_lacking(across)
     await services.observations.ask_again(across)
     await services.runs.read_judgements(across)
     await empty_trash(across, days=services.settings.trash_days)
@@ -265,7 +252,7 @@ async def upkeep_task(context: JobContext, timestamp: int) -> None:  # noqa: ARG
         await _ask(services, task)
     for workspace_id in await services.cases.workspaces_to_match(across):
         await _ask(services, MATCH, lock=f"{MATCH}:{workspace_id}", workspace_id=workspace_id)
-    await refresh_all_statistics(database, across=across)
+    await services.statistics.refresh_all(across)
 
 
 @tasks.periodic(cron="17 3 * * *")

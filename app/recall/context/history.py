@@ -42,7 +42,7 @@ from app.recall.retrieval.rank.pasted import need_of
 from app.recall.retrieval.recall import Broken, History, Hit, Query, Reuse
 from app.recall.retrieval.service import Retrieval
 from app.recall.retrieval.texts import standing
-from app.storage.index.reembed import OncePerText
+from app.storage.index.following import OncePerText
 from app.storage.memories.memory import Memory
 from app.storage.recalls.store import latest_section
 from app.storage.tenants.workspace import Workspace

@@ -60,7 +60,7 @@ from app.recall.context.store import ContextSummary
 from app.recall.cues.activate import log_firing
 from app.recall.retrieval.log import log
 from app.recall.retrieval.recall import Recall
-from app.storage.index.reembed import OncePerText
+from app.storage.index.following import OncePerText
 from app.storage.memories.gate import unstorable
 from app.storage.memories.memory import in_utc, new_id
 from app.storage.memories.service import LARGEST_PAGE

@@ -26,8 +26,8 @@ from app.recall.cues.conflicts import settle_conflicts
 from app.recall.cues.cue import NO_DETAILS, TAKEN_AWAY, TOGETHER, Cue, NewCue, cue_text, reasons
 from app.recall.cues.store import CueFilter, CueRow
 from app.recall.cues.vectors import LackingCue
-from app.storage.index.embedding import serving_model
-from app.storage.index.reembed import provider_of_model
+from app.storage.index.following import provider_of_model
+from app.storage.index.service import Embedder
 from app.storage.index.vectors import embedded_text
 from app.storage.memories.gate import screen_memory, unstorable
 from app.storage.memories.memory import NewMemory, Rejection, Screened, content_hash
@@ -241,7 +241,9 @@ async def embed_cues(door_of: DoorOf, *, across: Across, seconds: float = math.i
 
 async def _embed_lacking(door: Door, lacking: Sequence[LackingCue]) -> None:
     """Embeds cues of one workspace; those that never had vectors are compared with others that they may contradict."""
-    if door.provider is None or (model := await serving_model(door.database, door.provider)) is None:
+    if door.provider is None:
+        return
+    if (model := await Embedder(database=door.database, provider=door.provider).serving_model()) is None:
         raise EmbeddingUnavailable("the stored vectors are of a model that is not configured: cues are not embedded")
     door = door._replace(provider=provider_of_model(door.provider, model.name))
     async with door.database.session(door.workspace, transaction=False) as session:

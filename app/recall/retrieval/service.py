@@ -49,8 +49,8 @@ from app.recall.retrieval.recall import (
 from app.recall.retrieval.recorded import find_recorded, within
 from app.recall.retrieval.texts import StoredText, read, replaced_by
 from app.storage.effects import influences_of
+from app.storage.index.following import speaking
 from app.storage.index.models import StoredModel
-from app.storage.index.reembed import speaking
 from app.storage.index.vectors import as_literal, embedded_text
 from app.storage.links.relations import SAME_TASK
 from app.storage.recalls.store import Degradation, HitLink

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from app.foundation.models.protocols import Matrix
-from app.storage.index.embedding import refresh_all_statistics
+from app.storage.index.service import Statistics
 from benchmarks.corpus import until_indexed, until_linked, vacuum
 from benchmarks.history import Client
 from benchmarks.peers.embedder import Embedder
@@ -39,7 +39,7 @@ class Priors:
         ids = self._send(memories, vectors, workspace)
         # A service's worker does this within seconds: words are counted, vectors indexed.
         database = self._services.database
-        self._runner.run(refresh_all_statistics(database, across=database.across))
+        self._runner.run(Statistics(database=database).refresh_all(database.across))
         self._runner.run(until_indexed(self._services.database))
         self._keys |= {memory_id: memory.key for memory_id, memory in zip(ids, memories, strict=True)}
 

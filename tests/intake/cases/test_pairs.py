@@ -8,7 +8,7 @@ from app.intake.runs.observations import store as traces
 from app.intake.runs.observations.observation import Outcome
 from app.recall.retrieval.recall import Hit, Query
 from app.recall.retrieval.service import Retrieval
-from app.storage.index.embedding import embed_pending
+from app.storage.index.service import Embedder
 from app.storage.links import lookup
 from app.storage.links.relations import SAME_TASK, Task, of_one_task
 from app.storage.links.service import Links
@@ -47,7 +47,7 @@ async def store(
         for task, body, tag in given
     ]
     await WriteGate(database=database, counter=counter, runs=traces).remember(workspace, memories)
-    await embed_pending(database, provider, workspace=workspace)
+    await Embedder(database=database, provider=provider).embed_pending(workspace)
     await Links(database=database).link_pending(database.across)
 
 

@@ -28,7 +28,7 @@ from app.intake.reports.scan import discover
 from app.intake.reports.store import FileOutcome, Ingestion, Intake
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
-from app.storage.index.embedding import embed_pending
+from app.storage.index.service import Embedder
 from app.storage.memories.filters import Filters
 from app.storage.memories.memory import Memory
 from app.storage.memories.service import Memories
@@ -591,7 +591,9 @@ async def test_a_large_file_is_found_by_its_words_before_it_has_vectors(
     assert (list(result.sliced.values()), result.pending) == ([5], 5)
     assert "quokka kiln" in (await tree.find("quokka kiln"))[0]
     embedded: list[int] = []
-    await embed_pending(tree.database, tree.provider, workspace=tree.workspace, on_progress=embedded.append)
+    await Embedder(database=tree.database, provider=tree.provider).embed_pending(
+        tree.workspace, on_progress=embedded.append
+    )
     assert sum(embedded) == 5
     assert (await tree.ingest()).counts["unchanged"] == 2
 

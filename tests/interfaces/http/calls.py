@@ -4,7 +4,6 @@ from typing import Any
 
 import httpx
 
-from app.storage.index.embedding import embed_pending
 from app.storage.tenants.service import resolve
 from app.wiring import Services
 
@@ -59,4 +58,4 @@ async def get(client: httpx.AsyncClient, path: str) -> Any:
 async def embed(client: httpx.AsyncClient, services: Services) -> None:
     """Embeds what is pending in the client's workspace; other tests leave their memories pending."""
     workspace = await resolve(services.database, client.headers["X-Workspace"], language="en")
-    await embed_pending(services.database, services.provider, workspace=workspace)
+    await services.embedder.embed_pending(workspace)

@@ -8,7 +8,6 @@ import pytest
 import pytest_asyncio
 
 from app.foundation.db.migrations import SCHEMA
-from app.storage.index.embedding import refresh_workspace_statistics
 from app.storage.memories.filters import State
 from app.storage.tenants.service import resolve
 from app.storage.tenants.workspace import Workspace
@@ -221,7 +220,7 @@ async def test_an_erased_user_leaves_no_word_in_any_table(client: httpx.AsyncCli
     assert await words_left(services, workspace) >= {"memories", "sources", "runs", "recalls", "contexts", "audit"}
     answer = await client.delete("/api/users/alice")
     assert answer.json()["memories"] > 1
-    await refresh_workspace_statistics(services.database, workspace.workspace_id, across=services.database.across)
+    await services.statistics.refresh(services.database.across, workspace.workspace_id)
     assert await words_left(services, workspace) == set()
     (entry,) = (await get(client, "/api/audit?action=erase"))["entries"]
     assert (entry["object"], entry["operation"]) == ("user", "DELETE /api/users/{user}")

@@ -17,8 +17,8 @@ from app.intake.sessions.transcript import Turn
 from app.interfaces.worker import tasks
 from app.interfaces.worker.worker import run_worker
 from app.operations.maintenance import erase_workspace
-from app.storage.index import embedding
-from app.storage.index.embedding import pending_counts
+from app.storage.index import service as indexes
+from app.storage.index.service import pending_counts
 from app.storage.links import service
 from app.wiring import Services
 from tests.conftest import workspace_in
@@ -185,8 +185,8 @@ async def test_long_work_gives_way_and_comes_to_its_end(
 ) -> None:
     """Does one batch a slice: each asks for the next, and nothing is left."""
     monkeypatch.setattr(tasks, "SLICE_SECONDS", 0.0)
-    monkeypatch.setattr(embedding, "BATCH", 3)
-    monkeypatch.setattr(embedding, "POURING_SECONDS", 0.1)
+    monkeypatch.setattr(indexes, "BATCH", 3)
+    monkeypatch.setattr(indexes, "POURING_SECONDS", 0.1)
     for name, value in {"BATCH": 3, "VECTOR_BATCH": 3, "MANY": 5}.items():
         monkeypatch.setattr(service, name, value)
     await note(own_services, *(f"Finding {number} of the judge" for number in range(10)))

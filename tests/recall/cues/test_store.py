@@ -19,7 +19,7 @@ from app.recall.cues.activate import Activation, Activations, PlanAsked
 from app.recall.cues.cue import NewCue
 from app.recall.cues.index import index_of
 from app.recall.cues.keep import add_cues, embed_cues, get_cue
-from app.storage.index import reembed as moves
+from app.storage.index.reembed import ModelMoves
 from app.storage.links.store import forget_similar_of_all
 from app.storage.memories.remember import Door
 from app.storage.tenants.service import resolve_id
@@ -105,7 +105,8 @@ async def test_cues_are_embedded_again_after_a_change_of_the_model(own_services:
     database, workspace = own_services.database, await workspace_in(own_services.database, "w")
     await add_cues(door_of(own_services, own_services.provider, workspace), CUES)
     turned = Turned(own_services.provider)
-    await moves.reembed(database, turned, across=database.across, forget_similar=forget_similar_of_all, grace_seconds=0)
+    moves = ModelMoves(database=database, forget_similar=forget_similar_of_all, grace_seconds=0)
+    await moves.reembed(database.across, turned)
     assert "no vectors of the served model" in (await asked(own_services, turned, workspace)).degraded
     assert await embedded_again(own_services, turned) == 2
     found = await asked(own_services, turned, workspace)

@@ -17,7 +17,7 @@ from app.foundation.models.providers import NoopProvider
 from app.foundation.text.words import fold
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
-from app.storage.index.embedding import embed_pending
+from app.storage.index.service import Embedder
 from app.storage.links.service import Links
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import WriteGate
@@ -149,7 +149,7 @@ async def test_a_question_about_something_else_finds_nothing(
     database: Database, provider: EmbeddingProvider, workspace: Workspace
 ) -> None:
     """The model knows only letters of these scripts, so that every text is near to every other one."""
-    await embed_pending(database, provider, workspace=workspace)
+    await Embedder(database=database, provider=provider).embed_pending(workspace)
     for question in ("苹果的收成为什么不好？", "Кто построил стену?"):
         for model in (NoopProvider(), provider):
             recall = await Retrieval(database=database, provider=model).search(workspace, Query(text=question, k=1))

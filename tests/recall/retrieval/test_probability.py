@@ -13,7 +13,7 @@ from app.foundation.models.providers import NoopProvider
 from app.recall.retrieval.rank.presets import OBSERVED, PROMISED, hit_probability
 from app.recall.retrieval.recall import History, Query, Recall
 from app.recall.retrieval.service import Retrieval
-from app.storage.index.embedding import embed_pending, refresh_all_statistics
+from app.storage.index.service import Embedder, Statistics
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import WriteGate
 from app.storage.recalls.service import Recalls
@@ -49,10 +49,10 @@ class Store:
         await WriteGate(database=self.database, counter=self.counter).remember(self.workspace, memories)
 
     async def embed(self) -> None:
-        await embed_pending(self.database, self.provider, workspace=self.workspace)
+        await Embedder(database=self.database, provider=self.provider).embed_pending(self.workspace)
 
     async def count_words(self) -> None:
-        await refresh_all_statistics(self.database, across=self.database.across)
+        await Statistics(database=self.database).refresh_all(self.database.across)
 
     async def search(self, text: str, provider: EmbeddingProvider | None = None, **options: Any) -> Recall:
         query = Query(text=text, **{"k": 5, **options})

@@ -22,7 +22,7 @@ from app.recall.retrieval.candidates import Survey, question_of, survey
 from app.recall.retrieval.rank.presets import DEFAULT
 from app.recall.retrieval.recall import Query, Recall
 from app.recall.retrieval.service import Retrieval
-from app.storage.index.embedding import embed_pending, refresh_all_statistics
+from app.storage.index.service import Embedder, Statistics
 from app.storage.index.vectors import as_literal
 from app.storage.memories.filters import Filters, conditions
 from app.storage.memories.memory import LARGEST_ORDINAL, Kind, NewMemory, SourceKind, SourceReference
@@ -59,8 +59,8 @@ class Store:
         assert result.rejected == ()
         if embed:
             ids = [id_ for id_ in result.ids if id_]
-            await embed_pending(self.database, self.provider, workspace=self.workspace, ids=ids)
-        await refresh_all_statistics(self.database, across=self.database.across)
+            await Embedder(database=self.database, provider=self.provider).embed_pending(self.workspace, ids=ids)
+        await Statistics(database=self.database).refresh_all(self.database.across)
 
     async def surveyed(self, words: str, filters: Filters) -> Survey:
         async with self.database.session(self.workspace, transaction=False) as session:

@@ -16,21 +16,19 @@ from app.foundation.db.session import Session
 from app.interfaces.worker import tasks
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
-from app.storage.index import embedding, indexing, models
+from app.storage.index import indexing, models, service
 from app.storage.index import vectors as store
-from app.storage.index.embedding import (
+from app.storage.index.indexing import OUTGROWN, STALE_AT_WRITES, inform_planner
+from app.storage.index.models import StoredModel
+from app.storage.index.service import (
+    Embedder,
+    Statistics,
     build_indexes,
-    embed_all_pending,
-    embed_pending,
     lacks_an_index,
     pending_counts,
     pouring,
-    refresh_all_statistics,
-    serving_model,
     vector_bytes,
 )
-from app.storage.index.indexing import OUTGROWN, STALE_AT_WRITES, inform_planner
-from app.storage.index.models import StoredModel
 from app.storage.links import lookup
 from app.storage.links.service import Links, many_pending
 from app.storage.memories.memory import GivenVector, NewMemory
@@ -47,7 +45,7 @@ FEW = 20
 async def remember_with_vectors(services: Services, start: int = 0) -> None:
     """As many as an index is built for, each told from the others by its vector alone."""
     database, provider = services.database, services.provider
-    await serving_model(database, provider)
+    await Embedder(database=database, provider=provider).serving_model()
     vectors = np.random.default_rng(7).normal(size=(FEW, provider.dimension)).astype("<f4")
     memories = [
         NewMemory(
@@ -165,7 +163,7 @@ async def test_small_workspaces_are_not_counted(filled: Services, monkeypatch: p
         return len(asked)
 
     uncounted = await statements()
-    await refresh_all_statistics(database, across=database.across)
+    await Statistics(database=database).refresh_all(database.across)
     counted = await statements()
     assert uncounted == counted + 1
     async with database.across() as session:
@@ -180,7 +178,7 @@ async def test_a_workspace_that_outgrows_its_statistics_is_noticed(
     filled: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database = filled.database
-    counted = partial(refresh_all_statistics, database, across=database.across, stale=STALE_AT_WRITES)
+    counted = partial(filled.statistics.refresh_all, filled.database.across, stale=STALE_AT_WRITES)
     assert await counted() == 1
     await remember_with_vectors(filled, FEW)
     assert await counted() == 0, "twice as many are no reason to count again"
@@ -192,7 +190,7 @@ async def test_a_workspace_that_outgrows_its_statistics_is_noticed(
 
 async def test_further_passages_count_towards_an_index(filled: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     database = filled.database
-    assert await refresh_all_statistics(database, across=database.across) == 1
+    assert await Statistics(database=database).refresh_all(database.across) == 1
     monkeypatch.setattr(store, "INDEXED_FROM", 3 * FEW)
     assert not await lacks_an_index(database.across)
     async with database.across() as session:
@@ -207,8 +205,7 @@ async def test_further_passages_count_towards_an_index(filled: Services, monkeyp
 async def test_a_large_workspace_is_not_counted_at_each_write(
     filled: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    database = filled.database
-    counted = partial(refresh_all_statistics, database, across=database.across)
+    counted = partial(filled.statistics.refresh_all, filled.database.across)
     assert await counted(stale=STALE_AT_WRITES) == 1
     await remember_with_vectors(filled, FEW)
     monkeypatch.setattr(indexing, "COUNTED_AT_WRITES", FEW - 1)
@@ -254,26 +251,26 @@ async def test_what_waits_for_an_index_does_not_keep_the_worker_from_resting(
 async def test_a_request_and_a_worker_share_what_they_embed(
     own_services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(embedding, "GROUP", FEW // 5)
+    monkeypatch.setattr(service, "GROUP", FEW // 5)
     provider, database = Counting(own_services.provider), own_services.database
     await note(own_services, *(f"Finding {number} of the judge" for number in range(FEW)))
     workspace = await workspace_in(database, "w")
 
     await asyncio.gather(
-        embed_pending(database, provider, workspace=workspace),
-        embed_all_pending(database, provider, across=database.across),
+        Embedder(database=database, provider=provider).embed_pending(workspace),
+        Embedder(database=database, provider=provider).embed_all_pending(database.across),
     )
 
     assert (await pending_counts(database.across))[0] == 0
-    assert FEW <= provider.embedded <= FEW + embedding.GROUP
+    assert FEW <= provider.embedded <= FEW + service.GROUP
 
 
 async def test_an_index_is_built_before_all_is_embedded(
     own_services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tasks, "SLICE_SECONDS", 0.0)
-    monkeypatch.setattr(embedding, "BATCH", FEW)
-    monkeypatch.setattr(embedding, "POURING_SECONDS", 0.1)
+    monkeypatch.setattr(service, "BATCH", FEW)
+    monkeypatch.setattr(service, "POURING_SECONDS", 0.1)
     monkeypatch.setattr(store, "INDEXED_FROM", FEW)
     slow = Slow(own_services.provider, held=True)
     await note(own_services, *(f"Finding {number} of the judge" for number in range(FEW + 1)))
@@ -289,7 +286,7 @@ async def test_an_index_is_built_before_all_is_embedded(
 
 async def test_a_worker_builds_it_when_no_more_come(own_services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "INDEXED_FROM", FEW)
-    monkeypatch.setattr(embedding, "POURING_SECONDS", 0.1)
+    monkeypatch.setattr(service, "POURING_SECONDS", 0.1)
     async with working(own_services):
         await remember_with_vectors(own_services)
         await until_settled(own_services)
@@ -299,9 +296,9 @@ async def test_a_worker_builds_it_when_no_more_come(own_services: Services, monk
 
 
 async def test_what_pours_in_is_noticed(own_services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedding, "POURING_BYTES", 1)
+    monkeypatch.setattr(service, "POURING_BYTES", 1)
     database = own_services.database
-    await serving_model(database, own_services.provider)
+    await Embedder(database=database, provider=own_services.provider).serving_model()
     before = await vector_bytes(database.across)
     assert not pouring(before, await vector_bytes(database.across))
     for start in itertools.count(0, FEW):
@@ -314,7 +311,7 @@ async def test_what_pours_in_is_noticed(own_services: Services, monkeypatch: pyt
 async def test_the_vectors_of_a_new_model_are_their_workspaces_alone(filled: Services) -> None:
     """The service may write the partition that was made for it, and sees no other workspace's vectors in it."""
     database, provider = filled.database, filled.provider
-    model = await serving_model(database, provider)
+    model = await Embedder(database=database, provider=provider).serving_model()
     assert model is not None
     counts = []
     for name in ("w", "other"):

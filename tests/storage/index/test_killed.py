@@ -20,9 +20,9 @@ from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
 from app.settings import Settings
 from app.storage.index import models as stored
-from app.storage.index.embedding import embed_all_pending
+from app.storage.index.following import FollowingProvider, following_provider
 from app.storage.index.models import MoveState, move_state
-from app.storage.index.reembed import FollowingProvider, following_provider
+from app.storage.index.service import Embedder
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import WriteGate
 from tests.conftest import workspace_in
@@ -66,7 +66,7 @@ class Asker:
         self.least = 1.0
 
     async def ask(self) -> None:
-        await self._provider.follow(self._database)
+        await Embedder(database=self._database, provider=self._provider).follow()
         note = NOTES[len(self.modes) % len(NOTES)]
         query = Query(text=note, k=1, preset="classic")
         workspace = await workspace_in(self._database, "w")
@@ -134,7 +134,7 @@ async def test_a_killed_move_goes_on_and_queries_never_mix_models(
     assert isinstance(provider, FollowingProvider)
     notes = [NewMemory(kind="note", body=body) for body in NOTES]
     await WriteGate(database=database, counter=counter).remember(await workspace_in(database, "w"), notes)
-    assert await embed_all_pending(database, provider, across=database.across) == len(NOTES)
+    assert await Embedder(database=database, provider=provider).embed_all_pending(database.across) == len(NOTES)
     asker = Asker(database, provider)
     async with asker.asking():
         await killed_when(database, own, lambda state: state.move is not None and state.move.done > 0)

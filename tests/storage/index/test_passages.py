@@ -19,9 +19,10 @@ from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
 from app.settings import Settings
 from app.storage.index import embedding, vectors
-from app.storage.index.embedding import MOST_PASSAGES, cut_to, embed_pending, serving_model
+from app.storage.index.embedding import MOST_PASSAGES, cut_to
 from app.storage.index.indexing import PendingText, reindex_memories
 from app.storage.index.models import StoredModel
+from app.storage.index.service import Embedder
 from app.storage.index.vectors import PassageVector
 from app.storage.links import lookup
 from app.storage.memories.memory import NewMemory, new_id
@@ -98,7 +99,7 @@ async def test_what_a_memory_says_at_its_end_is_found_and_explained(
 ) -> None:
     notes = [NewMemory(kind="note", body=body) for body in (LONG, FILLING * 29, "A short note about rain.")]
     ids = (await WriteGate(database=database, counter=counter).remember(workspace, notes)).ids
-    await embed_pending(database, provider, workspace=workspace)
+    await Embedder(database=database, provider=provider).embed_pending(workspace)
     found = await Retrieval(database=database, provider=provider).find(
         workspace, Query(text=ASKED, k=3, preset="closest")
     )
@@ -118,17 +119,17 @@ async def test_another_text_replaces_all_passages_and_deleting_removes_them(
     gate = WriteGate(database=database, counter=counter)
     (memory_id,) = (await gate.remember(workspace, [NewMemory(kind="note", body=LONG)])).ids
     assert memory_id is not None
-    await embed_pending(database, provider, workspace=workspace)
+    await Embedder(database=database, provider=provider).embed_pending(workspace)
     assert len(await stored(database, workspace, [memory_id])) > 2
     async with database.session(workspace) as session:
         await session.execute("UPDATE memories SET body = 'brief' WHERE memory_id = %(id)s", {"id": memory_id})
         await reindex_memories(session, [memory_id])
     assert await stored(database, workspace, [memory_id]) == []
-    await embed_pending(database, provider, workspace=workspace)
+    await Embedder(database=database, provider=provider).embed_pending(workspace)
     assert await stored(database, workspace, [memory_id]) == [(0, 0, None)]
     (other,) = (await gate.remember(workspace, [NewMemory(kind="note", body=f"{LONG} Again.")])).ids
     assert other is not None
-    await embed_pending(database, provider, workspace=workspace)
+    await Embedder(database=database, provider=provider).embed_pending(workspace)
     assert len(await stored(database, workspace, [other])) > 2
     await Memories(database=database).delete(workspace, ids=[other])
     assert await stored(database, workspace, [other]) == []
@@ -154,7 +155,7 @@ async def test_an_arm_has_enough_memories_where_passages_of_a_few_lead(
     monkeypatch.setattr(vectors, "INDEXED_FROM", 1)
     async with opened(own_database_url) as database:
         workspace = await workspace_in(database, "w")
-        model = await serving_model(database, provider)
+        model = await Embedder(database=database, provider=provider).serving_model()
         assert model is not None
         bodies = [NewMemory(kind="note", body=f"note number {place}") for place in range(80)]
         ids = [
@@ -205,14 +206,14 @@ async def test_a_first_vector_stays_as_it_is_when_what_it_lacks_is_made(
     notes = [NewMemory(kind="note", body=body) for body in (LONG[:500], "A short note about rain.")]
     ids = (await WriteGate(database=database, counter=counter).remember(workspace, notes)).ids
     remote = Stuck()
-    assert await embed_pending(database, remote, workspace=workspace) == 2
+    assert await Embedder(database=database, provider=remote).embed_pending(workspace) == 2
     assert remote.asked == [2]
     remote = Stuck()
     async with database.session(workspace) as session:
         await session.execute(LACKING_THE_REST, {"ids": list(ids)})
-    assert await embed_pending(database, remote, workspace=workspace) == 2
+    assert await Embedder(database=database, provider=remote).embed_pending(workspace) == 2
     assert remote.asked == [2]
-    assert await embed_pending(database, remote, workspace=workspace) == 0
+    assert await Embedder(database=database, provider=remote).embed_pending(workspace) == 0
     assert await stored(database, workspace, ids) == [(0, 0, None), (0, 0, None)]
 
 
@@ -226,14 +227,14 @@ async def test_a_vector_of_an_earlier_version_gains_the_codes_of_its_words(
     note = NewMemory(kind="note", title="Honey", body="Bees make honey.\n\nThe ferry is late.")
     (memory_id,) = (await WriteGate(database=database, counter=counter).remember(workspace, [note])).ids
     assert memory_id is not None
-    await embed_pending(database, provider, workspace=workspace)
+    await Embedder(database=database, provider=provider).embed_pending(workspace)
     async with database.session(workspace) as session:
         made = await session.one(TOKENS, {"id": memory_id})
         await session.execute("UPDATE embeddings SET tokens = NULL WHERE memory_id = %(id)s", {"id": memory_id})
         await session.execute(LACKING_THE_REST, {"ids": [memory_id]})
     title, *passages = vectors.unpacked_tokens(made.tokens, 2) or []
     assert (len(title), [len(codes) for codes in passages]) == (1, [3, 2])
-    assert await embed_pending(database, provider, workspace=workspace) == 1
+    assert await Embedder(database=database, provider=provider).embed_pending(workspace) == 1
     async with database.session(workspace) as session:
         assert await session.one(TOKENS, {"id": memory_id}) == made
 
@@ -247,17 +248,17 @@ async def test_a_start_queues_what_has_no_codes_once(
         note = NewMemory(kind="note", title="Honey", body="Bees make honey.")
         (memory_id,) = (await WriteGate(database=database, counter=counter).remember(workspace, [note])).ids
         assert memory_id is not None
-        await embed_pending(database, provider, workspace=workspace)
+        await Embedder(database=database, provider=provider).embed_pending(workspace)
         async with database.session(workspace) as session:
             await session.execute("DELETE FROM pending_links")
         async with database.session(workspace) as session:
             await session.execute("UPDATE embeddings SET tokens = NULL")
-        await embedding.queue_without_codes(database.across, Stuck())
-        assert await embed_pending(database, provider, workspace=workspace) == 0
-        await embedding.queue_without_codes(database.across, provider)
-        assert await embed_pending(database, provider, workspace=workspace) == 1
-        await embedding.queue_without_codes(database.across, provider)
-        assert await embed_pending(database, provider, workspace=workspace) == 0
+        await Embedder(database=database, provider=Stuck()).queue_without_codes(database.across)
+        assert await Embedder(database=database, provider=provider).embed_pending(workspace) == 0
+        await Embedder(database=database, provider=provider).queue_without_codes(database.across)
+        assert await Embedder(database=database, provider=provider).embed_pending(workspace) == 1
+        await Embedder(database=database, provider=provider).queue_without_codes(database.across)
+        assert await Embedder(database=database, provider=provider).embed_pending(workspace) == 0
         async with database.session(workspace) as session:
             assert await session.column("SELECT memory_id FROM pending_links WHERE step = 'vectors'") == []
 
@@ -307,14 +308,14 @@ async def test_a_backfill_goes_on_after_a_part_of_the_passages(
     assert memory_id is not None
     ((*parts,),) = await embedding.cut(provider, [("", LONG)])
     (found,) = await embedding.embed_passages(provider, [parts])
-    model = await serving_model(database, provider)
+    model = await Embedder(database=database, provider=provider).serving_model()
     assert model is not None
     async with database.session(workspace) as session:
         await vectors.insert(session, model, {memory_id: found[:2]})
-    assert await embed_pending(database, provider, workspace=workspace) == 1
+    assert await Embedder(database=database, provider=provider).embed_pending(workspace) == 1
     expected = [(place, part.starts, part.ends) for place, part in enumerate(parts)]
     assert await stored(database, workspace, [memory_id]) == expected
-    assert await embed_pending(database, provider, workspace=workspace) == 0
+    assert await Embedder(database=database, provider=provider).embed_pending(workspace) == 0
 
 
 async def test_the_doctor_counts_texts_that_go_on_after_their_last_vector(
@@ -334,7 +335,7 @@ async def test_the_doctor_counts_texts_that_go_on_after_their_last_vector(
             for item in (await WriteGate(database=database, counter=counter).remember(workspace, notes)).ids
             if item
         )
-        model = await serving_model(database, provider)
+        model = await Embedder(database=database, provider=provider).serving_model()
         assert model is not None
         literal = vectors.as_literal(np.eye(1, model.dimension, dtype=np.float32)[0])
         made = [PassageVector(literal, 0, 4)] * MOST_PASSAGES

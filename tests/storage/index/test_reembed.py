@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -24,11 +23,12 @@ from app.recall.retrieval.recall import Query, Recall
 from app.recall.retrieval.service import Retrieval
 from app.settings import Settings
 from app.storage.index import models as stored
-from app.storage.index import reembed as moves
+from app.storage.index import service as indexes
 from app.storage.index import vectors
-from app.storage.index.embedding import embed_all_pending, pending_counts, queue_lacking
+from app.storage.index.following import UNSETTLED_SECONDS, FollowingProvider, speaking
 from app.storage.index.models import MoveState, move_state
-from app.storage.index.reembed import UNSETTLED_SECONDS, FollowingProvider, follow_for_ever, speaking
+from app.storage.index.reembed import ModelMoves
+from app.storage.index.service import Embedder, pending_counts, queue_lacking
 from app.storage.links.service import Links
 from app.storage.links.store import forget_similar_of_all
 from app.storage.memories.memory import NewMemory
@@ -37,17 +37,17 @@ from tests.cluster import is_cluster
 from tests.conftest import store_database, workspace_in
 from tests.fakes.providers import Closing, Lent, Turned
 
-reembed = partial(moves.reembed, forget_similar=forget_similar_of_all)
-drop_retired = partial(moves.drop_retired, forget_similar=forget_similar_of_all)
-
-
 LESSONS = [f"Lesson {number}: the scout verifies producers of town {number} in the register." for number in range(300)]
+
+
+def moves(database: Database, *, grace_seconds: float = 0) -> ModelMoves:
+    return ModelMoves(database=database, forget_similar=forget_similar_of_all, grace_seconds=grace_seconds)
 
 
 async def filled(database: Database, provider: EmbeddingProvider, counter: TokenCounter) -> None:
     notes = [NewMemory(kind="note", body=body) for body in LESSONS]
     await WriteGate(database=database, counter=counter).remember(await workspace_in(database, "w"), notes)
-    await embed_all_pending(database, provider, across=database.across)
+    await Embedder(database=database, provider=provider).embed_all_pending(database.across)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -116,17 +116,13 @@ async def test_the_store_moves_while_queries_are_answered(filled_url: str, provi
 
     async def ask() -> None:
         while not stop.is_set():
-            await following.follow(database)
+            await Embedder(database=database, provider=following).follow()
             modes.append((await found(database, following)).mode)
 
     asking = asyncio.create_task(ask())
     seen: list[tuple[int, int]] = []
-    done = await reembed(
-        database,
-        Turned(provider),
-        across=database.across,
-        grace_seconds=1.0,
-        on_progress=lambda *counts: seen.append(counts),
+    done = await moves(database, grace_seconds=1.0).reembed(
+        database.across, Turned(provider), on_progress=lambda *counts: seen.append(counts)
     )
     stop.set()
     await asking
@@ -151,7 +147,7 @@ async def test_what_is_near_is_found_anew_by_the_other_model(own: Database, prov
     assert before[0] > 0
     async with own.across() as session:
         await session.execute("UPDATE links SET weight = 0.01 WHERE relation = 'similar'")
-    await reembed(own, Turned(provider), across=own.across, grace_seconds=0)
+    await moves(own).reembed(own.across, Turned(provider))
     assert (await similar())[0] == 0
     await Links(database=own).link_pending(own.across)
     # The vectors are the same but for the order of their numbers, and so is what is near to what.
@@ -164,10 +160,10 @@ async def test_what_is_near_is_found_anew_by_the_other_model(own: Database, prov
 async def test_what_was_killed_half_way_goes_on(filled_url: str, provider: EmbeddingProvider) -> None:
     database = Database(filled_url, pool_size=4)
     with pytest.raises(EmbeddingUnavailable):
-        await reembed(database, Turned(provider, fails_after=1), across=database.across, grace_seconds=0)
+        await moves(database).reembed(database.across, Turned(provider, fails_after=1))
     assert await models(database) == [(provider.model_id, True), ("turned", False)]
     assert (await found(database, provider)).mode == "hybrid"
-    assert await reembed(database, Turned(provider), across=database.across, grace_seconds=0) == 300 - 256
+    assert await moves(database).reembed(database.across, Turned(provider)) == 300 - 256
     assert await models(database) == [("turned", True)]
     await database.close()
 
@@ -195,13 +191,13 @@ async def test_an_ingestion_under_way_survives_the_move(
     intake = Intake(database=own, provider=old, counter=counter, workspace=workspace, max_file_bytes=10**6)
     ingesting = asyncio.create_task(ingest(intake, [tmp_path]))
     await old.entered.wait()
-    await reembed(own, Turned(provider), across=own.across, grace_seconds=0)
+    await moves(own).reembed(own.across, Turned(provider))
     old.let_go.set()
     result = await ingesting
     assert not result.failed
     assert result.pending > 0
     assert await models(own) == [("turned", True)]
-    await embed_all_pending(own, Turned(provider), across=own.across)
+    await Embedder(database=own, provider=Turned(provider)).embed_all_pending(own.across)
     assert not await queue_lacking(own.across)
     assert await vectors_of(own) == {"turned": 300 + result.stored}
 
@@ -212,9 +208,9 @@ async def test_a_worker_that_embeds_by_the_old_model_leaves_the_rest_to_the_new_
     notes = [NewMemory(kind="note", body=f"Late lesson {number}.") for number in range(300)]
     await WriteGate(database=own, counter=counter).remember(await workspace_in(own, "w"), notes)
     old = Lent(provider, held=True)
-    embedding = asyncio.create_task(embed_all_pending(own, old, across=own.across))
+    embedding = asyncio.create_task(Embedder(database=own, provider=old).embed_all_pending(own.across))
     await old.entered.wait()
-    await reembed(own, Turned(provider), across=own.across, grace_seconds=0)
+    await moves(own).reembed(own.across, Turned(provider))
     old.let_go.set()
     assert await embedding == 0
     assert await vectors_of(own) == {"turned": 600}
@@ -233,7 +229,7 @@ async def test_what_a_writer_straddles_the_move_with_is_embedded_again(
         model = await stored.active_model(session)
         assert model is not None
         assert await stored.is_served(session, model)
-        moving = asyncio.create_task(reembed(own, Turned(provider), across=own.across, grace_seconds=0.1))
+        moving = asyncio.create_task(moves(own, grace_seconds=0.1).reembed(own.across, Turned(provider)))
         while await models(own) != [(provider.model_id, False), ("turned", True)]:  # noqa: ASYNC110 - the database is what is waited for
             await asyncio.sleep(0.05)
         await asyncio.sleep(1)
@@ -246,11 +242,11 @@ async def test_what_a_writer_straddles_the_move_with_is_embedded_again(
 
 async def test_one_move_at_a_time(own: Database, provider: EmbeddingProvider) -> None:
     destination = Turned(provider, held=True)
-    first = asyncio.create_task(reembed(own, destination, across=own.across, grace_seconds=0))
+    first = asyncio.create_task(moves(own).reembed(own.across, destination))
     await destination.entered.wait()
     for other in ("turned", "another"):
         with pytest.raises(ConfigurationError, match="is being moved to turned already"):
-            await reembed(own, Turned(provider, name=other), across=own.across, grace_seconds=0)
+            await moves(own).reembed(own.across, Turned(provider, name=other))
     state = await state_of(own)
     assert state.move is not None
     assert (state.move.model.name, state.move.total, state.move.in_progress) == ("turned", 300, True)
@@ -266,8 +262,8 @@ async def test_one_move_at_a_time(own: Database, provider: EmbeddingProvider) ->
 
 async def test_another_destination_gives_up_the_first(own: Database, provider: EmbeddingProvider) -> None:
     with pytest.raises(EmbeddingUnavailable):
-        await reembed(own, Turned(provider, fails_after=1), across=own.across, grace_seconds=0)
-    await reembed(own, Lent(provider), across=own.across, grace_seconds=0)
+        await moves(own).reembed(own.across, Turned(provider, fails_after=1))
+    await moves(own).reembed(own.across, Lent(provider))
     assert await models(own) == [(provider.model_id, True)]
     assert await vectors_of(own) == {provider.model_id: 300}
 
@@ -282,7 +278,7 @@ async def test_a_move_that_ended_before_the_drop_does_not_move_back(
     with monkeypatch.context() as patch:
         patch.setattr(stored, "drop_model", killed)
         with pytest.raises(KeyError):
-            await reembed(own, Turned(provider), across=own.across, grace_seconds=0)
+            await moves(own).reembed(own.across, Turned(provider))
     state = await state_of(own)
     assert (state.move, state.retiring) == (None, (provider.model_id,))
     told = [
@@ -291,10 +287,11 @@ async def test_a_move_that_ended_before_the_drop_does_not_move_back(
         if finding.subject == "model change"
     ]
     assert told == [f"{provider.model_id} is no longer served: a running worker drops its vectors within minutes"]
-    assert await drop_retired(own.across) == 0  # answers that began with it may still be given
+    own_moves = ModelMoves(database=own, forget_similar=forget_similar_of_all)
+    assert await own_moves.drop_retired(own.across) == 0  # answers that began with it may still be given
     async with own.across() as session:
         await session.execute("UPDATE embedding_models SET retiring_since = now() - interval '1 min' WHERE NOT active")
-    assert await drop_retired(own.across) == 1
+    assert await own_moves.drop_retired(own.across) == 1
     assert await models(own) == [("turned", True)]
     assert (await state_of(own)).retiring == ()
 
@@ -331,13 +328,13 @@ async def test_a_query_that_a_change_of_model_overtakes_is_embedded_again(
     former = Closing(provider)
     following = FollowingProvider(former, lambda _name, _dimension: Turned(provider), clock=lambda: now[0])
     assert speaking(following, provider.model_id) is following
-    await reembed(own, Turned(provider), across=own.across, grace_seconds=0)
-    await following.follow(own)
+    await moves(own).reembed(own.across, Turned(provider))
+    await Embedder(database=own, provider=following).follow()
     assert following.model_id == "turned"
     assert speaking(following, "turned") is following.ready_provider("turned")
     assert former.closed == 0, "a query may still wait for its vector"
     now[0] = UNSETTLED_SECONDS
-    await following.follow(own)
+    await Embedder(database=own, provider=following).follow()
     assert former.closed == 1
     assert speaking(following, "turned") is following
 
@@ -346,13 +343,13 @@ async def test_a_statement_that_the_database_refuses_does_not_end_the_following(
     own: Database, provider: EmbeddingProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It runs beside the requests of a service and of `priors mcp`: its error would end their process."""
-    monkeypatch.setattr(moves, "FOLLOW_SECONDS", 0.01)
+    monkeypatch.setattr(indexes, "FOLLOW_SECONDS", 0.01)
     following = FollowingProvider(Lent(provider), lambda _name, _dimension: Turned(provider))
-    await reembed(own, Turned(provider), across=own.across, grace_seconds=0)
+    await moves(own).reembed(own.across, Turned(provider))
     with psycopg.connect(libpq_url(own.url), autocommit=True) as admin:
         admin.execute("ALTER TABLE embedding_models RENAME TO away")
         with capture_logs() as lines:
-            task = asyncio.create_task(follow_for_ever(following, own))
+            task = asyncio.create_task(Embedder(database=own, provider=following).follow_for_ever())
             while not lines and not task.done():  # noqa: ASYNC110 - the log is no event
                 await asyncio.sleep(0.01)
         admin.execute("ALTER TABLE away RENAME TO embedding_models")
@@ -370,6 +367,6 @@ async def test_a_stored_model_that_the_settings_cannot_make_is_left_out(
         raise ConfigurationError("there is no such provider")
 
     following = FollowingProvider(Lent(provider), refuse)
-    await reembed(own, Turned(provider), across=own.across, grace_seconds=0)
-    await following.follow(own)
+    await moves(own).reembed(own.across, Turned(provider))
+    await Embedder(database=own, provider=following).follow()
     assert following.model_id == provider.model_id

@@ -8,7 +8,7 @@ import pytest
 
 from app.foundation.db.database import Database
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
-from app.storage.index.embedding import embed_pending
+from app.storage.index.service import Embedder
 from app.storage.links.service import Links
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import WriteGate
@@ -38,7 +38,7 @@ class Linked:
 
     async def embed(self, ids: Sequence[UUID]) -> None:
         """Give these memories their vectors."""
-        await embed_pending(self.database, self.provider, workspace=self.workspace, ids=ids)
+        await Embedder(database=self.database, provider=self.provider).embed_pending(self.workspace, ids=ids)
 
     async def link(self) -> int:
         """Link all that is pending; returns how many memories."""

@@ -13,8 +13,8 @@ from app.foundation.db.database import Database
 from app.foundation.db.session import EMBED
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
 from app.storage.index import models, vectors
-from app.storage.index.embedding import embed_pending, refresh_all_statistics
 from app.storage.index.indexing import pending_texts
+from app.storage.index.service import Embedder, Statistics
 from app.storage.links.lookup import pending_vectors
 from app.storage.links.service import Links
 from app.storage.memories import remember as remembering
@@ -229,8 +229,8 @@ async def test_memories_wait_for_their_vector_and_get_it_once(
 ) -> None:
     result = await store(database, counter, workspace, *(message(f"text {number}", number) for number in range(3)))
     ids = [memory_id for memory_id in result.ids if memory_id]
-    assert await embed_pending(database, provider, workspace=workspace, ids=ids) == 3
-    assert await embed_pending(database, provider, workspace=workspace, ids=ids) == 0
+    assert await Embedder(database=database, provider=provider).embed_pending(workspace, ids=ids) == 3
+    assert await Embedder(database=database, provider=provider).embed_pending(workspace, ids=ids) == 0
     async with database.session(workspace) as session:
         statement = "SELECT count(*) FROM embeddings WHERE memory_id = ANY(%(ids)s::uuid[])"
         assert await session.value(statement, {"ids": ids}) == 3
@@ -318,7 +318,7 @@ async def test_the_planner_learns_of_tables_that_have_grown(own_database_url: st
         database, counter, workspace, *(message(f"{place} {'of many words ' * 40}", place) for place in range(1_500))
     )
     assert 1_500 not in await told()
-    await refresh_all_statistics(database, across=database.across)
+    await Statistics(database=database).refresh_all(database.across)
     assert await told() == {1_500}
     await database.close()
 

@@ -50,10 +50,8 @@ from app.interfaces.http.schemas import BODY_BYTES, check_query
 from app.interfaces.http.sessions import SessionsController
 from app.interfaces.http.status import HealthController, StatusController
 from app.interfaces.mcp.mount import AgentMount
-from app.operations.maintenance import prepare_model
 from app.operations.status import gauges
 from app.settings import VERSION, Settings
-from app.storage.index.reembed import follow_for_ever
 from app.wiring import Services, open_services
 
 _GAUGE_SECONDS = 30.0
@@ -159,8 +157,7 @@ def create_app(settings: Settings, *, services: Services | None = None) -> Lites
 @asynccontextmanager
 async def in_the_background(context: ApplicationContext, *others: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
     """Loads the model, follows the store to another model, and does other work, while requests are answered."""
-    services = context.opened
-    follow = follow_for_ever(services.provider, services.database)
+    follow = context.opened.embedder.follow_for_ever()
     work = (load_model(context), follow, _explain_for_ever(context), *others)
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(one) for one in work]
@@ -245,7 +242,7 @@ async def load_model(context: ApplicationContext) -> None:
 async def try_model(services: Services) -> bool:
     """Tries to load the model; returns False if that fails, and logs the reason."""
     try:
-        await prepare_model(services.database, services.provider)
+        await services.embedder.prepare(services.database.across)
     except Exception as error:  # noqa: BLE001 - whatever it was, a service that gave up would never be ready
         logger.warning("the embedding model is not ready", reason=str(error) or repr(error))
         return False

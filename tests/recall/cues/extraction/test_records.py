@@ -21,7 +21,7 @@ from app.recall.cues.keep import list_cues
 from app.recall.cues.why.why import REPLACED_BY, ask_why
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
-from app.storage.index.embedding import embed_pending
+from app.storage.index.service import Embedder
 from app.storage.memories.remember import Door
 from app.storage.memories.service import Memories
 from app.storage.tenants.workspace import Workspace
@@ -289,7 +289,7 @@ The backup has the queue as well.
 
 async def _why(adrs: Records, subject: str) -> str:
     intake = adrs.intake
-    await embed_pending(intake.database, intake.provider, workspace=intake.workspace)
+    await Embedder(database=intake.database, provider=intake.provider).embed_pending(intake.workspace)
     found = await ask_why(intake.database, intake.provider, intake.counter, workspace=intake.workspace, subject=subject)
     return found.markdown
 
@@ -341,7 +341,7 @@ async def test_a_passage_of_the_decision_stands_before_one_of_the_context(adrs: 
     )
     await adrs.ingested(_0011=text)
     intake = adrs.intake
-    await embed_pending(intake.database, intake.provider, workspace=intake.workspace)
+    await Embedder(database=intake.database, provider=intake.provider).embed_pending(intake.workspace)
     found = await Retrieval(database=intake.database, provider=intake.provider).find(
         intake.workspace, Query(text="Where are the sessions of users kept?", k=3), suspects=False, passages=True
     )
