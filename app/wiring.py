@@ -20,12 +20,13 @@ from app.insight.novelty import Novelties
 from app.insight.same.service import SameTexts
 from app.intake.cases.service import Cases
 from app.intake.imports.service import Imports
-from app.intake.reports.store import Intake
+from app.intake.reports.ingest import Ingestions
 from app.intake.runs.feedback.service import Ratings
 from app.intake.runs.observations import store as traces
 from app.intake.runs.observations.service import Observations
 from app.intake.runs.service import Runs
 from app.intake.sessions.browse import Sessions
+from app.intake.sessions.take_in import SessionIntake
 from app.recall.context.history import Histories
 from app.recall.context.service import Contexts
 from app.recall.cues.activate import Activations
@@ -44,7 +45,6 @@ from app.storage.memories.service import Memories
 from app.storage.memories.write import RunTraces
 from app.storage.recalls.service import Recalls
 from app.storage.tenants.service import check_defaults
-from app.storage.tenants.workspace import Workspace
 
 _TOKENIZERS = "tokenizers"
 """Folder of the data directory for the tokenizers of models that read contexts."""
@@ -218,6 +218,11 @@ class Services:
         return Sessions(database=self.database, masked=self.settings.mask_secrets)
 
     @cached_property
+    def session_intake(self) -> SessionIntake:
+        """Stores sessions."""
+        return SessionIntake(database=self.database, counter=self.counter, mask=self.settings.mask_secrets)
+
+    @cached_property
     def links(self) -> Links:
         """Links between memories."""
         return Links(database=self.database)
@@ -239,14 +244,13 @@ class Services:
         """The feedback log."""
         return Ratings(database=self.database, mask_secrets=self.settings.mask_secrets)
 
-    def intake(self, workspace: Workspace, language: str | None = None) -> Intake:
-        """Returns the parts and options of an ingestion into this workspace, of files in this language."""
-        return Intake(
+    @cached_property
+    def ingestions(self) -> Ingestions:
+        """Ingests report files and logs of sessions."""
+        return Ingestions(
             database=self.database,
             provider=self.provider,
             counter=self.counter,
-            workspace=workspace,
-            language=language,
             max_file_bytes=self.settings.max_file_bytes,
             mask=self.settings.mask_secrets,
         )

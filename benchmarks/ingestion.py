@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from app.foundation.models.tokens import BundledTokenCounter
-from app.intake.reports.ingest import ingest
 from app.storage.index.vectors import embedded_text
 from app.storage.memories.service import Memories
 from app.storage.tenants.workspace import Workspace
@@ -34,9 +33,9 @@ async def texts_of(services: Services, workspace: Workspace) -> list[str]:
 
 async def take_in(services: Services, workspace: Workspace, folder: Path) -> tuple[float, int]:
     """Seconds and chunks of an ingestion, by a token counter that remembers nothing."""
-    intake = replace(services.intake(workspace), counter=BundledTokenCounter(), max_file_bytes=LIMIT)
+    ingestions = replace(services.ingestions, counter=BundledTokenCounter(), max_file_bytes=LIMIT)
     started = time.perf_counter()
-    result = await ingest(intake, [folder])
+    result = await ingestions.ingest(workspace, [folder])
     return time.perf_counter() - started, result.chunks
 
 

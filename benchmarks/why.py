@@ -16,12 +16,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from app.intake.reports.ingest import ingest
-from app.intake.sessions.take_in import take_in
 from app.intake.sessions.transcript import ToolUse, Transcript, Turn
 from app.recall.cues.why.why import Why, ask_why
 from app.storage.index.indexing import refresh_statistics
-from app.storage.memories.remember import Door
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from benchmarks.figures import Figure, report
@@ -79,11 +76,10 @@ async def _filled(services: Services, store: str) -> Workspace:
     """Returns the workspace of a store with its sessions, or records, embedded."""
     workspace = await workspace_of(services, store.replace(" ", "-"))
     if store == RECORDS:
-        await ingest(services.intake(workspace), [HERE.parent / "docs" / "adr"])
+        await services.ingestions.ingest(workspace, [HERE.parent / "docs" / "adr"])
     else:
-        door = Door(services.database, services.counter, workspace, provider=services.provider)
         for row in _rows(SHARED_DATA / store / "sessions.jsonl"):
-            await take_in(door, _transcript(row))
+            await services.session_intake.take_in(workspace, _transcript(row))
     await services.embedder.embed_pending(workspace)
     async with services.database.session(workspace) as session:
         await refresh_statistics(session)

@@ -9,8 +9,7 @@ import pytest_asyncio
 from app.foundation.db.database import Database
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
 from app.foundation.models.providers import NoopProvider
-from app.intake.reports.ingest import ingest
-from app.intake.reports.store import Intake
+from app.intake.reports.ingest import Ingestions
 from app.operations.examples import REPORTS
 from app.recall.context.history import Histories
 from app.recall.retrieval.recall import Query
@@ -30,10 +29,8 @@ FLOWS = [
 async def examples(database: Database, provider: EmbeddingProvider, counter: TokenCounter) -> AsyncIterator[Workspace]:
     """A workspace that holds the example reports."""
     workspace = await workspace_in(database, f"examples-{uuid4().hex[:12]}")
-    intake = Intake(
-        database=database, provider=provider, counter=counter, workspace=workspace, max_file_bytes=1_000_000
-    )
-    result = await ingest(intake, [REPORTS])
+    ingestions = Ingestions(database=database, provider=provider, counter=counter, max_file_bytes=1_000_000)
+    result = await ingestions.ingest(workspace, [REPORTS])
     assert result.failed == ()
     assert len(result.outcomes) >= 40
     yield workspace

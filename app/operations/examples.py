@@ -6,7 +6,7 @@ Storing continues after a kill.
 import fcntl
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
@@ -18,7 +18,7 @@ from app.foundation.db.database import Database
 from app.insight.map import store as maps
 from app.intake.cases import store as judgements
 from app.intake.reports import store as reports
-from app.intake.reports.ingest import ingest
+from app.intake.reports.store import IngestionOptions
 from app.intake.runs import store as runs
 from app.intake.runs.feedback.store import FeedbackEntry
 from app.intake.runs.observations.observation import Outcome
@@ -256,7 +256,7 @@ async def begin(services: Services, workspace: Workspace) -> None:
     workspace = await get_or_create(services.database, workspace)
     for run in runs_of(example_history()):
         await services.runs.record(workspace, run.begun)
-    await ingest(replace(services.intake(workspace), tags=(EXAMPLE,)), [REPORTS, SESSIONS])
+    await services.ingestions.ingest(workspace, [REPORTS, SESSIONS], IngestionOptions(tags=(EXAMPLE,)))
     mask = services.settings.mask_secrets
     door = Door(services.database, services.counter, workspace, mask=mask, provider=services.provider)
     for session_id in _session_ids():

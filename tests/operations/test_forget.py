@@ -13,7 +13,6 @@ from app.errors import DatabaseUnavailable, InvalidInput
 from app.foundation.db import phrases
 from app.foundation.db.database import Database
 from app.foundation.db.phrases import pattern_of
-from app.intake.reports.ingest import ingest
 from app.operations.dump import dump
 from app.operations.forget import checked_phrase, forget
 from app.operations.maintenance import empty_trash
@@ -153,7 +152,7 @@ async def test_what_was_forgotten_does_not_come_with_the_next_reading(
     file.write_text(report(word))
     turns = [{"role": "user", "text": f"Call {word} on Tuesday."}, {"role": "assistant", "text": "I call on Tuesday."}]
     log.write_text("".join(f"{json.dumps(turn)}\n" for turn in turns))
-    await ingest(services.intake(workspace), [tmp_path])
+    await services.ingestions.ingest(workspace, [tmp_path])
     await post(client, "/api/forget", {"phrase": word, "yes": True})
     file.write_text(report(word) + "\n## Valves\n\nValve 7 was replaced in June by the plant's own team.\n")
     log.write_text(log.read_text() + json.dumps({"role": "user", "text": "And then write it down."}) + "\n")
@@ -161,7 +160,7 @@ async def test_what_was_forgotten_does_not_come_with_the_next_reading(
         aged = "UPDATE memories SET valid_until = now() - interval '40 days' WHERE valid_until IS NOT NULL"
         await session.execute(aged)
     await empty_trash(database.across, days=30)
-    await ingest(services.intake(workspace), [tmp_path])
+    await services.ingestions.ingest(workspace, [tmp_path])
     assert await tables_with(database, word) == {}
     bodies = [item["body"] for item in (await get(client, "/api/memories"))["memories"]]
     assert any("Valve 7" in body for body in bodies)

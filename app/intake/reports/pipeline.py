@@ -93,9 +93,8 @@ async def apply_files(state: IngestionState, files: Sequence[Prepared], vectors:
 
     All files are written in one transaction, or none. A chunk without a vector is queued for one.
     """
-    intake = state.intake
-    if intake.dry_run:
-        async with intake.database.session(intake.workspace, transaction=False) as session:
+    if state.options.dry_run:
+        async with state.database.session(state.workspace, transaction=False) as session:
             plan, pending = await _plan(session, files, state.known), 0
     else:
         with span("ingestion.write", files=len(files)):
@@ -106,12 +105,12 @@ async def apply_files(state: IngestionState, files: Sequence[Prepared], vectors:
 
 async def _write_plan(state: IngestionState, files: Sequence[Prepared], vectors: Vectors) -> tuple[_Plan, int]:
     """Carries out the plan for these files; returns it, and the number of chunks that were queued for vectors."""
-    async with state.intake.database.session(state.intake.workspace) as session:
+    async with state.database.session(state.workspace) as session:
         locked = await sources.locked_files(session, {file.uri: file.title for file in files})
         plan = await _plan(session, files, locked)
         if not plan.changed:
             return plan, 0
-        await _note(session, state.intake.workspace, plan)
+        await _note(session, state.workspace, plan)
         pending = await _store_vectors(session, await carry_out(session, plan.matching), vectors)
         judged: dict[UUID | str, Sequence[FoundJudgement]] = {
             locked[file.uri].source_id: file.judgements for file in files if file.uri in plan.changed
@@ -187,16 +186,15 @@ async def rename(
     file at the new path, `over`, is retired. `found` has the file's judgements. Returns the number of live chunks that
     `over` had.
     """
-    if state.intake.dry_run:
+    if state.options.dry_run:
         return 0
-    database, workspace = state.intake.database, state.intake.workspace
-    async with database.session(workspace, transaction=False) as session:
+    async with state.database.session(state.workspace, transaction=False) as session:
         chunks = await store.live_chunks(session, known.source_id)
     old, new = readable(PurePosixPath(known.title)), readable(file.shown)
     called = [chunk for chunk in chunks if old != new and chunk.memory.metadata.get("trail", [])[:1] == [old]]
-    retitled = [_row_with_title(chunk, new, state.intake.counter) for chunk in called]
+    retitled = [_row_with_title(chunk, new, state.counter) for chunk in called]
     ids = [chunk.memory_id for chunk in retitled]
-    async with database.session(workspace) as session:
+    async with state.database.session(state.workspace) as session:
         retired = await store.retire(session, over.source_id) if over is not None else 0
         await sources.move_file(session, known, uri=file.uri, title=str(file.shown), tags=path_tags(file.shown))
         await judgements.replace(session, {known.source_id: found})
@@ -218,9 +216,9 @@ def _row_with_title(chunk: MemoryRow, name: str, counter: TokenCounter) -> Memor
 
 async def retire(state: IngestionState, file: KnownFile, *, reason: str = "") -> FileOutcome:
     """Retires a file that was deleted, or states nothing any more."""
-    if state.intake.dry_run:
+    if state.options.dry_run:
         return FileOutcome(path=file.uri, status=RETIRED, reason=reason)
-    async with state.intake.database.session(state.intake.workspace) as session:
+    async with state.database.session(state.workspace) as session:
         chunks = await store.retire(session, file.source_id)
     return FileOutcome(path=file.uri, status=RETIRED, chunks=chunks, reason=reason)
 
@@ -322,7 +320,7 @@ async def _apply_window(
     except Exception:  # noqa: BLE001 - the error of a file is named when it is written alone
         outcomes = [outcome for prepared in window for outcome in await _apply_alone(state, prepared, vectors)]
     for outcome in outcomes:
-        if sliced and outcome.stored and not state.intake.dry_run:
+        if sliced and outcome.stored and not state.options.dry_run:
             state.sliced[outcome.path] = outcome.stored
         state.note(outcome)
 
@@ -357,7 +355,7 @@ async def vectors_of(
     Each window looks up the model, because the store may move to another one during a long ingestion.
     """
     rows = {row.content_hash: row for prepared in window for row in prepared.rows}
-    if state.intake.dry_run:
+    if state.options.dry_run:
         return _NO_VECTORS
     return await _made_vectors(state, rows, written, coming)
 
@@ -365,8 +363,8 @@ async def vectors_of(
 async def _made_vectors(
     state: IngestionState, rows: Mapping[bytes, MemoryRow], written: Vectors, coming: _Embedding | None
 ) -> Vectors:
-    model = await Embedder(database=state.intake.database, provider=state.intake.provider).serving_model()
-    speaker = None if model is None else provider_of_model(state.intake.provider, model.name)
+    model = await Embedder(database=state.database, provider=state.provider).serving_model()
+    speaker = None if model is None else provider_of_model(state.provider, model.name)
     if model is None or speaker is None or not rows:
         return _NO_VECTORS
     repeated = rows.keys() & (coming.digests if coming is not None else set[bytes]())
@@ -391,7 +389,7 @@ async def _made_vectors(
 async def _stored_vectors(
     state: IngestionState, model: StoredModel, rows: Sequence[MemoryRow]
 ) -> dict[bytes, Passages]:
-    async with state.intake.database.session(state.intake.workspace) as session:
+    async with state.database.session(state.workspace) as session:
         if not await is_served(session, model):
             return {}
         return await store.known_vectors(session, model, rows)

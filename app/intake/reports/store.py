@@ -134,17 +134,11 @@ class Ingestion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Intake:
-    """The parts and options of an ingestion."""
+class IngestionOptions:
+    """The options of an ingestion."""
 
-    database: Database
-    provider: EmbeddingProvider
-    counter: TokenCounter
-    workspace: Workspace
     language: str | None = None
     """Language of the files; None stands for the workspace's."""
-    max_file_bytes: int
-    mask: bool = True
     tags: tuple[str, ...] = ()
     """Tags of all chunks, besides the names of their folders."""
     dry_run: bool = False
@@ -158,7 +152,11 @@ class Intake:
 class IngestionState:
     """One ingestion in progress."""
 
-    intake: Intake
+    database: Database
+    provider: EmbeddingProvider
+    counter: TokenCounter
+    workspace: Workspace
+    options: IngestionOptions
     language: str
     """Text search configuration of the files."""
     started: float = field(default_factory=time.perf_counter)
@@ -187,7 +185,7 @@ class IngestionState:
         return Ingestion(
             outcomes=tuple(self.outcomes),
             seconds=time.perf_counter() - self.started,
-            dry_run=self.intake.dry_run,
+            dry_run=self.options.dry_run,
             pending=self.pending,
             degraded=self.degraded,
             sliced=self.sliced,
@@ -205,7 +203,7 @@ class IngestionState:
     def note(self, outcome: FileOutcome) -> None:
         """Adds the outcome of a file, and reports the progress."""
         self.outcomes.append(outcome)
-        self.intake.on_progress(len(self.outcomes), max(self.total, len(self.outcomes)), outcome.path)
+        self.options.on_progress(len(self.outcomes), max(self.total, len(self.outcomes)), outcome.path)
 
 
 STOPS = (DatabaseUnavailable, StorageFull)

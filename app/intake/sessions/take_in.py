@@ -11,6 +11,7 @@ from uuid import UUID
 from app.errors import DatabaseUnavailable, InvalidInput, check
 from app.foundation.db.database import Database, again_after_deadlock
 from app.foundation.db.session import Session
+from app.foundation.models.protocols import TokenCounter
 from app.foundation.safety.secrets import mask
 from app.foundation.text.data import unstorable
 from app.intake.sessions import store
@@ -33,7 +34,6 @@ from app.storage.memories import store as memories
 from app.storage.memories.changes import drop_emptied_turns
 from app.storage.memories.gate import instruction_in, too_long_uri
 from app.storage.memories.memory import TITLE_LIMIT, SourceReference, in_utc
-from app.storage.memories.remember import Door
 from app.storage.memories.sources import Matching, carry_out
 from app.storage.tenants import store as workspaces
 from app.storage.tenants.service import get_or_create
@@ -87,75 +87,6 @@ def stored_id(session_id: str, *, masked: bool) -> str:
     return clean
 
 
-async def take_in(
-    door: Door,
-    transcript: Transcript,
-    *,
-    path: str = "",
-    language: str | None = None,
-    tags: tuple[str, ...] = (),
-    revive: bool = False,
-    user: str | None = None,
-) -> TakenIn:
-    """Stores a session, given with all its turns: those that it did not have are added, changed ones replaced.
-
-    No turn is taken away because the session is given without it: a log may have been compacted, emptied or cut off, or
-    a shorter copy may come late. A stored turn goes if another replaces it, or if the session names it as a text that
-    nobody said. A turn that stayed keeps its memory, with its ratings, wherever it moved.
-
-    Nothing is embedded here. With `revive` a session that a person deleted is stored again. No turn is refused: one in
-    which the injection scan has a finding is kept out of histories until a person releases it.
-
-    A new session belongs to `user`, or to nobody; a known one to whom it belonged.
-
-    Raises:
-        InvalidInput: the id or the language is not valid, no turn says or does anything, or the session is another's.
-        DatabaseUnavailable: nothing is stored.
-    """
-    check_language(language)
-    if not any(body_of(turn).strip() for turn in transcript.turns):
-        raise InvalidInput("messages", "none of them says or does anything; a session needs a turn with text or a tool")
-    session_id = stored_id(transcript.session_id, masked=door.mask)
-    workspace = await _workspace_of_owner(door, session_id, user)
-    folder = transcript.folder or await asyncio.to_thread(folder_of, transcript.turns)
-    preparation = replace(_preparation(door, workspace, language), folder=folder, tags=tags)
-    title = _title(transcript.title, masked=door.mask)
-    clean = await asyncio.to_thread(_storable, replace(transcript, title=title))
-    work = _Work(session_id=session_id, transcript=clean, path=path, revive=revive)
-    return await _store(door, workspace, work, preparation)
-
-
-async def append(
-    door: Door,
-    session_id: str,
-    turns: Sequence[Turn],
-    *,
-    format: str,  # noqa: A002 - the column's name
-    language: str | None = None,
-    user: str | None = None,
-) -> TakenIn:
-    """Adds turns at the end of a session as they happen; a session that is not known is made, in this format.
-
-    The ordinals of the given turns do not count. A turn with an id or a time that was appended before, with all that it
-    says, is not appended again: so a call may be repeated.
-
-    Raises:
-        InvalidInput: the id or the language is not valid, no turn says or does anything, or the session is another's.
-        DatabaseUnavailable: nothing is stored.
-    """
-    check_language(language)
-    if not any(body_of(turn).strip() for turn in turns):
-        raise InvalidInput("messages", "none of them says or does anything")
-    session_id = stored_id(session_id, masked=door.mask)
-    workspace = await _workspace_of_owner(door, session_id, user)
-    transcript = Transcript(
-        session_id=session_id, title=_title(title_of(turns), masked=door.mask), format=format, turns=tuple(turns)
-    )
-    clean = await asyncio.to_thread(_storable, transcript)
-    work = _Work(session_id=session_id, transcript=clean, at_end=True)
-    return await _store(door, workspace, work, _preparation(door, workspace, language))
-
-
 def _storable(transcript: Transcript) -> Transcript:
     """Returns a session as a database can hold it."""
     turns, unspoken = (tuple(map(storable, given)) for given in (transcript.turns, transcript.unspoken))
@@ -186,22 +117,6 @@ class _Work:
     def skips(self, known: KnownSession) -> bool:
         """Tells whether a person deleted the session, so that it is not stored again."""
         return known.deleted and not (self.revive or self.at_end)
-
-
-async def _store(door: Door, workspace: Workspace, work: _Work, preparation: Preparation) -> TakenIn:
-    """Prepares the turns that are not stored as they are, and writes them; again, if others changed them meanwhile."""
-    for _ in range(_ATTEMPTS):
-        async with door.database.session(workspace, transaction=False) as session:
-            known = await store.known_session(session, work.session_id)
-            turns = await store.known_turns(session, known, revive=work.revive)
-        if known is not None and work.skips(known):
-            return TakenIn(session_id=work.session_id, source_id=known.source_id, status=DELETED, turns=0)
-        given, unspoken = await asyncio.to_thread(_prepare, work, turns, preparation)
-        try:
-            return await again_after_deadlock(partial(_write, door, workspace, work, given, unspoken, preparation))
-        except Stale:
-            continue
-    raise DatabaseUnavailable("others change the same session at this moment; try again")
 
 
 def _prepare(
@@ -249,59 +164,6 @@ def _rows(work: _Work, places: Sequence[int], preparation: Preparation) -> dict[
     chosen = [replace(turns[place], ordinal=place, at=turns[place].at or now) for place in places]
     rows = {row.row.memory.ordinal or 0: row for row in prepare_turns(chosen, preparation)}
     return {place: replace(row, digest=digest_of(turns[place], preparation)) for place, row in rows.items()}
-
-
-async def _write(
-    door: Door,
-    workspace: Workspace,
-    work: _Work,
-    given: Sequence[GivenTurn],
-    unspoken: Sequence[GivenTurn],
-    preparation: Preparation,
-) -> TakenIn:
-    """Writes the difference, all or nothing.
-
-    Raises:
-        Stale: others have changed a turn that is not prepared.
-    """
-    async with door.database.session(workspace) as session:
-        reference = SourceReference(kind="session", uri=work.session_id, title=work.transcript.title)
-        source_id = (await sources.ensure(session, [reference])).get(("session", work.session_id))
-        if source_id is None:
-            message = "is of another user's session, or of one that is nobody's: name its user, or choose another id"
-            raise InvalidInput("id", message)
-        await store.lock(session, source_id)
-        known = await store.known_session(session, work.session_id)
-        if known is not None and work.skips(known):
-            raise Stale
-        if known is not None and known.deleted and work.revive:
-            await drop_emptied_turns(session, source_id)
-        comparison = SessionComparison(await store.known_turns(session, known, revive=work.revive), given, unspoken)
-        merge = await _merge(session, comparison, at_end=work.at_end)
-        pending = await _carry_out(session, source_id, merge)
-        unchanged = known is not None and not known.deleted and not merge.changes
-        if not unchanged or known is None or not known.path:
-            path = work.path or ("" if known is None else known.path)
-            await store.save(session, source_id, _values(work.transcript, merge, path))
-        if _retitles(work, known, merge):
-            await sources.entitle(session, source_id, work.transcript.title)
-        if not unchanged:
-            await workspaces.add_languages(session, workspace, {preparation.language})
-            await queue_for_vectors(session, pending)
-            await enqueue_statistics(session)
-            await store.ask_for_cues(session, work.session_id)
-    return TakenIn(
-        session_id=work.session_id,
-        source_id=source_id,
-        status=UNCHANGED if unchanged else NEW if known is None else CHANGED,
-        turns=merge.live,
-        stored=len(merge.new),
-        retired=len(merge.retired),
-        missing=merge.missing,
-        tokens=sum(turn.row.tokens for turn in merge.new),
-        flagged=sum(_is_suspect(turn) for turn in merge.new),
-        pending=tuple(pending),
-    )
 
 
 def _retitles(work: _Work, known: KnownSession | None, merge: Merge) -> bool:
@@ -354,26 +216,175 @@ def _values(transcript: Transcript, merge: Merge, path: str) -> Mapping[str, obj
     }
 
 
-async def of_owner(database: Database, workspace: Workspace, session_id: str) -> Workspace:
-    """Returns the workspace as the owner of a stored session sees it."""
-    async with database.session(workspace, transaction=False) as session:
-        return workspace.of(await store.owner(session, session_id))
-
-
-async def _workspace_of_owner(door: Door, session_id: str, user: str | None) -> Workspace:
-    """Returns the workspace as the user sees it, or the owner of the session where none is named."""
-    workspace = await get_or_create(door.database, door.workspace)
-    return await of_owner(door.database, workspace, session_id) if user is None else workspace.of(user)
-
-
-def _preparation(door: Door, workspace: Workspace, language: str | None) -> Preparation:
-    """Returns the settings for the turns of a session that touch no artifacts."""
-    chosen = workspace.language if language is None else configuration(language)
-    return Preparation(language=chosen, folder="", counter=door.counter, mask=door.mask)
-
-
 def _title(title: str, *, masked: bool) -> str:
     """Returns a session's title without secrets; "" for one that looks like an instruction to the reader."""
     clean = (mask(title).text if masked else title).replace("\0", "")[:TITLE_LIMIT]
     clean = clean.encode("utf-8", "replace").decode()
     return "" if instruction_in(clean) else clean
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionIntake:
+    """Stores sessions."""
+
+    database: Database
+    counter: TokenCounter
+    mask: bool = True
+    """Masks secrets in what it stores."""
+
+    async def take_in(
+        self,
+        workspace: Workspace,
+        transcript: Transcript,
+        *,
+        path: str = "",
+        language: str | None = None,
+        tags: tuple[str, ...] = (),
+        revive: bool = False,
+        user: str | None = None,
+    ) -> TakenIn:
+        """Stores a session, given with all its turns: those that it did not have are added, changed ones replaced.
+
+        No turn is taken away because the session is given without it: a log may have been compacted, emptied or cut
+        off, or a shorter copy may come late. A stored turn goes if another replaces it, or if the session names it as a
+        text that nobody said. A turn that stayed keeps its memory, with its ratings, wherever it moved.
+
+        Nothing is embedded here. With `revive` a session that a person deleted is stored again. No turn is refused: one
+        in which the injection scan has a finding is kept out of histories until a person releases it.
+
+        A new session belongs to `user`, or to nobody; a known one to whom it belonged.
+
+        Raises:
+            InvalidInput: the id or the language is not valid, no turn says or does anything, or the session is
+                another's.
+            DatabaseUnavailable: nothing is stored.
+        """
+        check_language(language)
+        if not any(body_of(turn).strip() for turn in transcript.turns):
+            raise InvalidInput(
+                "messages", "none of them says or does anything; a session needs a turn with text or a tool"
+            )
+        session_id = stored_id(transcript.session_id, masked=self.mask)
+        workspace = await self._workspace_of_owner(workspace, session_id, user)
+        folder = transcript.folder or await asyncio.to_thread(folder_of, transcript.turns)
+        preparation = replace(self._preparation(workspace, language), folder=folder, tags=tags)
+        title = _title(transcript.title, masked=self.mask)
+        clean = await asyncio.to_thread(_storable, replace(transcript, title=title))
+        work = _Work(session_id=session_id, transcript=clean, path=path, revive=revive)
+        return await self._store(workspace, work, preparation)
+
+    async def append(
+        self,
+        workspace: Workspace,
+        session_id: str,
+        turns: Sequence[Turn],
+        *,
+        format: str,  # noqa: A002 - the column's name
+        language: str | None = None,
+        user: str | None = None,
+    ) -> TakenIn:
+        """Adds turns at the end of a session as they happen; a session that is not known is made, in this format.
+
+        The ordinals of the given turns do not count. A turn with an id or a time that was appended before, with all
+        that it says, is not appended again: so a call may be repeated.
+
+        Raises:
+            InvalidInput: the id or the language is not valid, no turn says or does anything, or the session is
+                another's.
+            DatabaseUnavailable: nothing is stored.
+        """
+        check_language(language)
+        if not any(body_of(turn).strip() for turn in turns):
+            raise InvalidInput("messages", "none of them says or does anything")
+        session_id = stored_id(session_id, masked=self.mask)
+        workspace = await self._workspace_of_owner(workspace, session_id, user)
+        transcript = Transcript(
+            session_id=session_id, title=_title(title_of(turns), masked=self.mask), format=format, turns=tuple(turns)
+        )
+        clean = await asyncio.to_thread(_storable, transcript)
+        work = _Work(session_id=session_id, transcript=clean, at_end=True)
+        return await self._store(workspace, work, self._preparation(workspace, language))
+
+    async def of_owner(self, workspace: Workspace, session_id: str) -> Workspace:
+        """Returns the workspace as the owner of a stored session sees it."""
+        async with self.database.session(workspace, transaction=False) as session:
+            return workspace.of(await store.owner(session, session_id))
+
+    async def _store(self, workspace: Workspace, work: _Work, preparation: Preparation) -> TakenIn:
+        """Prepares and writes the turns that are not stored as they are; again, if others changed them meanwhile."""
+        for _ in range(_ATTEMPTS):
+            async with self.database.session(workspace, transaction=False) as session:
+                known = await store.known_session(session, work.session_id)
+                turns = await store.known_turns(session, known, revive=work.revive)
+            if known is not None and work.skips(known):
+                return TakenIn(session_id=work.session_id, source_id=known.source_id, status=DELETED, turns=0)
+            given, unspoken = await asyncio.to_thread(_prepare, work, turns, preparation)
+            try:
+                return await again_after_deadlock(partial(self._write, workspace, work, given, unspoken, preparation))
+            except Stale:
+                continue
+        raise DatabaseUnavailable("others change the same session at this moment; try again")
+
+    async def _write(
+        self,
+        workspace: Workspace,
+        work: _Work,
+        given: Sequence[GivenTurn],
+        unspoken: Sequence[GivenTurn],
+        preparation: Preparation,
+    ) -> TakenIn:
+        """Writes the difference, all or nothing.
+
+        Raises:
+            Stale: others have changed a turn that is not prepared.
+        """
+        async with self.database.session(workspace) as session:
+            reference = SourceReference(kind="session", uri=work.session_id, title=work.transcript.title)
+            source_id = (await sources.ensure(session, [reference])).get(("session", work.session_id))
+            if source_id is None:
+                message = (
+                    "is of another user's session, or of one that is nobody's: name its user, or choose another id"
+                )
+                raise InvalidInput("id", message)
+            await store.lock(session, source_id)
+            known = await store.known_session(session, work.session_id)
+            if known is not None and work.skips(known):
+                raise Stale
+            if known is not None and known.deleted and work.revive:
+                await drop_emptied_turns(session, source_id)
+            comparison = SessionComparison(await store.known_turns(session, known, revive=work.revive), given, unspoken)
+            merge = await _merge(session, comparison, at_end=work.at_end)
+            pending = await _carry_out(session, source_id, merge)
+            unchanged = known is not None and not known.deleted and not merge.changes
+            if not unchanged or known is None or not known.path:
+                path = work.path or ("" if known is None else known.path)
+                await store.save(session, source_id, _values(work.transcript, merge, path))
+            if _retitles(work, known, merge):
+                await sources.entitle(session, source_id, work.transcript.title)
+            if not unchanged:
+                await workspaces.add_languages(session, workspace, {preparation.language})
+                await queue_for_vectors(session, pending)
+                await enqueue_statistics(session)
+                await store.ask_for_cues(session, work.session_id)
+        return TakenIn(
+            session_id=work.session_id,
+            source_id=source_id,
+            status=UNCHANGED if unchanged else NEW if known is None else CHANGED,
+            turns=merge.live,
+            stored=len(merge.new),
+            retired=len(merge.retired),
+            missing=merge.missing,
+            tokens=sum(turn.row.tokens for turn in merge.new),
+            flagged=sum(_is_suspect(turn) for turn in merge.new),
+            pending=tuple(pending),
+        )
+
+    async def _workspace_of_owner(self, workspace: Workspace, session_id: str, user: str | None) -> Workspace:
+        """Returns the workspace as the user sees it, or the owner of the session where none is named."""
+        workspace = await get_or_create(self.database, workspace)
+        return await self.of_owner(workspace, session_id) if user is None else workspace.of(user)
+
+    def _preparation(self, workspace: Workspace, language: str | None) -> Preparation:
+        """Returns the settings for the turns of a session that touch no artifacts."""
+        chosen = workspace.language if language is None else configuration(language)
+        return Preparation(language=chosen, folder="", counter=self.counter, mask=self.mask)

@@ -19,9 +19,7 @@ from app.errors import EmbeddingUnavailable, Unavailable
 from app.intake.imports.harness import harness_bytes
 from app.intake.imports.service import Imported
 from app.intake.reports.chunk import HEADING_SEPARATOR
-from app.intake.reports.ingest import ingest as take_in
-from app.intake.reports.ingest import watch as follow
-from app.intake.reports.store import LEFT_OUT, FileOutcome, Ingestion, Intake
+from app.intake.reports.store import LEFT_OUT, FileOutcome, Ingestion, IngestionOptions
 from app.interfaces.cli.client import JsonOption, LanguageOption, PlaceOptions, expand_options
 from app.interfaces.cli.local import in_workspace, workspace_of
 from app.interfaces.cli.places import settings_here
@@ -65,12 +63,14 @@ def ingest(
         raise typer.Exit(int(bool(_send(place, paths, language, dry_run=dry_run, as_json=as_json).failed)))
 
     async def work(services: Services, target: Workspace) -> bool:
-        intake = replace(services.intake(target, language), dry_run=dry_run)
+        options = IngestionOptions(language=language, dry_run=dry_run)
         if watch:
-            return await _follow(services, intake, paths, as_json=as_json)
-        result = await _once(intake, paths, quiet=as_json)
+            return await _follow(services, target, paths, options, as_json=as_json)
+        with Shown("taking in", quiet=as_json) as shown:
+            shown_options = replace(options, on_progress=shown.show)
+            result = await services.ingestions.ingest(target, paths, shown_options)
         _show(result, as_json=as_json)
-        await _embed_slices(services, intake, result, quiet=as_json)
+        await _embed_slices(services, target, result, quiet=as_json)
         if not dry_run and result.has_changes:
             await build_indexes(services.database.across)
         if not as_json and not dry_run:
@@ -124,12 +124,7 @@ def _send(
     return result
 
 
-async def _once(intake: Intake, paths: Sequence[Path], *, quiet: bool) -> Ingestion:
-    with Shown("taking in", quiet=quiet) as shown:
-        return await take_in(replace(intake, on_progress=shown.show), paths)
-
-
-async def _embed_slices(services: Services, intake: Intake, result: Ingestion, *, quiet: bool) -> None:
+async def _embed_slices(services: Services, target: Workspace, result: Ingestion, *, quiet: bool) -> None:
     """Makes the vectors of large files, slice by slice, unless a worker is running, which does that too."""
     for path, chunks in result.sliced.items() if not quiet else ():
         typer.echo(f"{path}: {chunks:,} pieces are found by their words now, and by meaning slice by slice", err=True)
@@ -148,17 +143,19 @@ async def _embed_slices(services: Services, intake: Intake, result: Ingestion, *
                 typer.echo(f"{', '.join(result.sliced)}: {left}", err=True)
 
         try:
-            workspace = await workspace_of(services, intake.workspace.name)
+            workspace = await workspace_of(services, target.name)
             await services.embedder.embed_pending(workspace, on_progress=show)
         except EmbeddingUnavailable as error:
             typer.echo(f"{total - done:,} pieces wait for their vector: {error}", err=True)
 
 
-async def _follow(services: Services, intake: Intake, paths: Sequence[Path], *, as_json: bool) -> bool:
+async def _follow(
+    services: Services, target: Workspace, paths: Sequence[Path], options: IngestionOptions, *, as_json: bool
+) -> bool:
     stop = stopped_by_signals()
     said: frozenset[FileOutcome] | None = None
     slices: asyncio.Task[None] | None = None
-    async for result in follow(intake, paths, stop=stop):
+    async for result in services.ingestions.watch(target, paths, options, stop=stop):
         failed = frozenset(result.failed)
         if result.has_changes:
             await _try_indexes(services)
@@ -167,7 +164,7 @@ async def _follow(services: Services, intake: Intake, paths: Sequence[Path], *, 
         said = failed
         if result.sliced and (slices is None or slices.done()):
             # Files that are saved meanwhile do not wait for it.
-            slices = asyncio.create_task(_embed_slices(services, intake, result, quiet=as_json))
+            slices = asyncio.create_task(_embed_slices(services, target, result, quiet=as_json))
     if slices is not None:
         # What is left stays queued for a worker, or for the next ingestion.
         slices.cancel()

@@ -19,9 +19,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from app.errors import EmbeddingUnavailable, InvalidInput, Refused, check, told_apart
 from app.foundation.text.data import faults_of_json, read_json, sentence_of, unstorable
 from app.intake.imports.service import Imported
-from app.intake.reports.ingest import ingest_content, ingest_found
 from app.intake.reports.scan import SUFFIXES_SHOWN, Discovery, ReportFile, without_secrets
-from app.intake.reports.store import FileOutcome, Ingestion
+from app.intake.reports.store import FileOutcome, Ingestion, IngestionOptions
 from app.interfaces.http.context import Call, Metrics, ThisCall, Wait
 from app.interfaces.http.memories import MemoryViewsController
 from app.interfaces.http.schemas import PROBLEMS, DegradedView, convert, view_of
@@ -204,8 +203,9 @@ class ReportsController(Controller):
         A log that has grown is given whole again: only what is new is stored.
         """
         check(unstorable({"language": data.language or ""}))
-        intake = call.services.intake(await call.tenant(), data.language)
-        outcome = await ingest_content(intake, data.path, data.content.encode(errors="surrogatepass"))
+        content = data.content.encode(errors="surrogatepass")
+        options = IngestionOptions(language=data.language)
+        outcome = await call.services.ingestions.ingest_content(await call.tenant(), data.path, content, options)
         call.metrics.reports.labels(outcome.status).inc()
         return convert(outcome, OutcomeView)
 
@@ -213,8 +213,8 @@ class ReportsController(Controller):
     async def ingest_files(self, call: ThisCall, data: JSONBody[SentFiles]) -> SentView:
         """Take in files of another machine, as `priors ingest` takes those of its own: also moved and deleted ones."""
         check(unstorable({"language": data.language or ""}))
-        intake = replace(call.services.intake(await call.tenant(), data.language), dry_run=data.dry_run)
-        found = await ingest_found(intake, _discovery_of(data))
+        options = IngestionOptions(language=data.language, dry_run=data.dry_run)
+        found = await call.services.ingestions.ingest_found(await call.tenant(), _discovery_of(data), options)
         for outcome in found.outcomes:
             call.metrics.reports.labels(outcome.status).inc()
         return convert(found, SentView)

@@ -19,7 +19,7 @@ from app.intake.sessions.browse import (
     SessionFilters,
 )
 from app.intake.sessions.store import StoredMessage, StoredSession, TouchedArtifact
-from app.intake.sessions.take_in import TakenIn, append, of_owner, take_in
+from app.intake.sessions.take_in import TakenIn
 from app.intake.sessions.transcript import ToolUse, Transcript, Turn, title_of
 from app.interfaces.http.context import BY_USER, Call, IdempotencyKey, ThisCall, Wait, session_name
 from app.interfaces.http.intake import door_of, embed
@@ -30,7 +30,6 @@ from app.recall.cues.extraction.extracting import extract_session
 from app.recall.cues.keep import cues_of_source
 from app.recall.cues.review.mining import mine_session
 from app.storage.memories.memory import NAME_LIMIT, TITLE_LIMIT, URI_LIMIT, Name
-from app.storage.memories.remember import Door
 from app.storage.memories.service import LARGEST_PAGE
 from app.storage.tenants.workspace import User
 
@@ -218,9 +217,10 @@ class SessionsController(Controller):
         it.
         """
         check(unstorable({"language": data.language or ""}))
-        door = await door_of(call)
-        taken = await take_in(door, data.transcript(), language=data.language, revive=True, user=data.user)
-        return await _answer(call, door, taken, wait=bool(wait))
+        taken = await call.services.session_intake.take_in(
+            await call.tenant(), data.transcript(), language=data.language, revive=True, user=data.user
+        )
+        return await _answer(call, taken, wait=bool(wait))
 
     @post("/sessions/{session_id:str}/messages", status_code=200, responses=PROBLEMS)
     async def append(
@@ -236,12 +236,16 @@ class SessionsController(Controller):
         A message with an `id` or a time `at`, or sent with an Idempotency-Key, is stored once.
         """
         check(unstorable({"language": data.language or ""}))
-        door = await door_of(call)
         turns = [given.turn_of_call(place, idempotency_key) for place, given in enumerate(data.messages)]
-        taken = await append(
-            door, session_name(session_id), turns, format=_FORMAT, language=data.language, user=data.user
+        taken = await call.services.session_intake.append(
+            await call.tenant(),
+            session_name(session_id),
+            turns,
+            format=_FORMAT,
+            language=data.language,
+            user=data.user,
         )
-        return await _answer(call, door, taken, wait=bool(wait))
+        return await _answer(call, taken, wait=bool(wait))
 
     @get("/sessions/{session_id:str}/messages", responses=PROBLEMS, dependencies=BY_USER)
     async def messages(
@@ -293,7 +297,7 @@ class SessionsController(Controller):
         await call.services.sessions.delete(await call.tenant(), session_name(session_id))
 
 
-async def _answer(call: Call, door: Door, taken: TakenIn, *, wait: bool) -> TakenInView:
+async def _answer(call: Call, taken: TakenIn, *, wait: bool) -> TakenInView:
     """Returns the view of a session that was stored, after its vectors and cues, where the call waits for them."""
     call.metrics.sessions.labels(taken.status).inc()
     view = convert(taken, TakenInView)
@@ -301,7 +305,8 @@ async def _answer(call: Call, door: Door, taken: TakenIn, *, wait: bool) -> Take
         return view
     tenant = await call.tenant()
     embedded, degraded = await embed(call.services, tenant, taken.pending)
-    door = door._replace(workspace=await of_owner(call.database, tenant, taken.session_id))
+    owned = await call.services.session_intake.of_owner(tenant, taken.session_id)
+    door = (await door_of(call))._replace(workspace=owned)
     cues = await extract_session(door, taken.session_id, call.services.chat)
     cues += await mine_session(door, taken.session_id)
     _, later = await embed(call.services, tenant, cues)

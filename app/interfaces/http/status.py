@@ -12,7 +12,6 @@ from litestar.params import QueryParameter
 from msgspec import Struct
 
 from app.errors import Unavailable
-from app.intake.reports.ingest import list_ingestions
 from app.intake.reports.store import LARGEST_PAGE, FileOutcome, LoggedIngestion
 from app.interfaces.http.context import METRICS_TYPE, Call, ThisCall
 from app.interfaces.http.schemas import PROBLEMS, convert, view_of
@@ -123,5 +122,5 @@ class StatusController(Controller):
     ) -> Sequence[IngestionView]:
         """Past ingestions, newest first, each with the outcome of its files."""
         target = await call.tenant()
-        found = await list_ingestions(call.database, workspace=target, before=before, failed=failed, limit=limit)
+        found = await call.services.ingestions.page(target, before=before, failed=failed, limit=limit)
         return convert(found, list[IngestionView])

@@ -14,7 +14,6 @@ from app.errors import Unavailable
 from app.foundation.db.audit import WORKER, Actor, act_as
 from app.foundation.db.session import COMPRESS, DECIDE, EMBED, EMBED_CUES, EXTRACT, INDEX, LINK, MATCH, STATISTICS
 from app.intake.sessions.store import extraction_lock
-from app.intake.sessions.take_in import of_owner
 from app.operations.access import sweep_entries
 from app.operations.maintenance import count_accesses, empty_trash
 from app.recall.cues.extraction.extracting import extract_session
@@ -178,7 +177,7 @@ async def extract_cues_task(context: JobContext, workspace_id: int, session_id: 
 
 
 async def _extract(services: Services, workspace: Workspace, session_id: str) -> None:
-    door = _door(services, await of_owner(services.database, workspace, session_id))
+    door = _door(services, await services.session_intake.of_owner(workspace, session_id))
     await extract_session(door, session_id, services.chat)
     await mine_session(door, session_id)
 

@@ -21,8 +21,7 @@ from app.intake.cases.judgement import FoundJudgement
 from app.intake.cases.service import Cases, score_text
 from app.intake.cases.store import case as stored_case
 from app.intake.cases.store import cases as cases_of
-from app.intake.reports.ingest import ingest
-from app.intake.reports.store import Intake
+from app.intake.reports.ingest import Ingestions
 from app.intake.runs.observations.observation import Outcome
 from app.intake.runs.run import NewRun
 from app.intake.runs.service import Runs
@@ -62,7 +61,7 @@ class Store:
 
     async def ingest(self) -> None:
         parts: dict[str, Any] = {"database": self.database, "provider": self.provider, "counter": self.counter}
-        await ingest(Intake(**parts, workspace=self.workspace, max_file_bytes=1_000_000), [self.folder])
+        await Ingestions(**parts, max_file_bytes=1_000_000).ingest(self.workspace, [self.folder])
 
     async def case(self, name: str) -> CaseHistory:
         return await self.cases.get(self.workspace, name)

@@ -16,16 +16,16 @@ import pytest
 
 from app.errors import DatabaseUnavailable, InvalidInput, StorageFull
 from app.foundation.db.database import Database
-from app.foundation.models.protocols import TokenCounter
+from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
 from app.intake.cases.service import Cases
 from app.intake.reports import ingest as ingesting
 from app.intake.reports import pipeline
 from app.intake.reports import prepare as preparing
 from app.intake.reports import store as reports
-from app.intake.reports.ingest import ingest, ingest_content, list_ingestions, watch
+from app.intake.reports.ingest import Ingestions
 from app.intake.reports.pipeline import WINDOW
 from app.intake.reports.scan import discover
-from app.intake.reports.store import FileOutcome, Ingestion, Intake
+from app.intake.reports.store import FileOutcome, Ingestion, IngestionOptions
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
 from app.storage.index.service import Embedder
@@ -71,11 +71,16 @@ class Tree:
         return path
 
     async def ingest(self, *paths: Path, **options: Any) -> Ingestion:
-        return await ingest(self.intake(**options), list(paths) or [self.folder])
+        service = self.ingestions(provider=options.pop("provider", None))
+        return await service.ingest(self.workspace, list(paths) or [self.folder], IngestionOptions(**options))
 
-    def intake(self, **options: Any) -> Intake:
-        parts = {"database": self.database, "provider": self.provider, "counter": self.counter}
-        return Intake(**{**parts, "workspace": self.workspace, "max_file_bytes": 1_000_000, **options})
+    def ingestions(self, *, provider: EmbeddingProvider | None = None, max_file_bytes: int = 1_000_000) -> Ingestions:
+        return Ingestions(
+            database=self.database,
+            provider=provider or self.provider,
+            counter=self.counter,
+            max_file_bytes=max_file_bytes,
+        )
 
     async def memories(self) -> dict[str, Memory]:
         found = await Memories(database=self.database).list_live(self.workspace, limit=200)
@@ -556,7 +561,7 @@ async def test_an_error_that_nobody_foresaw_is_the_failure_of_its_file(
     assert statuses(result) == {"bad.md": "failed", "good.md": "new"}
     assert type(error).__name__ in result.failed[0].reason
     with pytest.raises(InvalidInput, match=type(error).__name__):
-        await ingest_content(tree.intake(), "bad.md", b"# The bad one\n\nIt is sent.")
+        await tree.ingestions().ingest_content(tree.workspace, "bad.md", b"# The bad one\n\nIt is sent.")
 
 
 async def test_a_file_that_cannot_be_written_does_not_stop_those_of_its_window(
@@ -605,7 +610,7 @@ async def test_a_file_that_turns_bad_keeps_what_was_stored(tree: Tree) -> None:
     tree.write("a.json", JUDGEMENT[:-5])
     assert statuses(await tree.ingest()) == {"a.json": "failed"}
     assert await tree.memories() == before
-    (logged,) = await list_ingestions(tree.database, workspace=tree.workspace, failed=True)
+    (logged,) = await tree.ingestions().page(tree.workspace, failed=True)
     assert logged.counts == {"failed": 1}
 
 
@@ -732,7 +737,7 @@ async def test_folders_that_link_to_each_other_are_walked_once(tree: Tree) -> No
 
 async def test_the_same_over_a_name(tree: Tree) -> None:
     async def given(path: str = "/v6/a.md", content: bytes = REPORT.encode()) -> FileOutcome:
-        return await ingest_content(tree.intake(max_file_bytes=10_000), path, content)
+        return await tree.ingestions(max_file_bytes=10_000).ingest_content(tree.workspace, path, content)
 
     outcome = await given()
     assert (outcome.path, outcome.status) == ("v6/a.md", "new")
@@ -751,12 +756,12 @@ async def test_the_same_over_a_name(tree: Tree) -> None:
 
 async def test_a_suffix_that_is_no_reports_is_refused_with_those_that_are(tree: Tree) -> None:
     with pytest.raises(InvalidInput, match=r"\.md, \.markdown, \.txt, \.log, \.json and \.jsonl"):
-        await ingest_content(tree.intake(), "kiln/samples.csv", b"sample,result\n")
+        await tree.ingestions().ingest_content(tree.workspace, "kiln/samples.csv", b"sample,result\n")
 
 
 async def test_a_log_of_a_session_becomes_a_session_over_a_name_too(tree: Tree) -> None:
     line = json.dumps({"role": "user", "text": "Never size a market without the online shops."})
-    outcome = await ingest_content(tree.intake(), "chats/one.jsonl", line.encode())
+    outcome = await tree.ingestions().ingest_content(tree.workspace, "chats/one.jsonl", line.encode())
     assert (outcome.status, outcome.stored) == ("new", 1)
     (turn,) = (await tree.memories()).values()
     assert turn.kind == "message"
@@ -767,7 +772,7 @@ async def test_a_saved_file_is_taken_in_by_the_watch(tree: Tree) -> None:
     arrived: asyncio.Queue[Ingestion] = asyncio.Queue()
 
     async def follow() -> None:
-        async for ingestion in watch(tree.intake(), [tree.folder], stop=stop):
+        async for ingestion in tree.ingestions().watch(tree.workspace, [tree.folder], stop=stop):
             await arrived.put(ingestion)
 
     follower = asyncio.create_task(follow())
@@ -786,18 +791,18 @@ async def test_a_saved_file_is_taken_in_by_the_watch(tree: Tree) -> None:
 async def test_a_watch_outlasts_a_database_that_takes_nothing(
     tree: Tree, monkeypatch: pytest.MonkeyPatch, trouble: Exception
 ) -> None:
-    calls, stop = 0, asyncio.Event()
+    calls, stop, ingest = 0, asyncio.Event(), Ingestions.ingest
 
-    async def troubled(intake: Intake, paths: list[Path]) -> Ingestion:
+    async def troubled(service: Ingestions, *given: Any) -> Ingestion:
         nonlocal calls
         calls += 1
         if calls == 2:
             raise trouble
-        return await ingest(intake, paths)
+        return await ingest(service, *given)
 
-    monkeypatch.setattr(ingesting, "ingest", troubled)
+    monkeypatch.setattr(Ingestions, "ingest", troubled)
     monkeypatch.setattr(ingesting, "RETRY_SECONDS", 0.01)
-    async for ingestion in watch(tree.intake(), [tree.folder], stop=stop):
+    async for ingestion in tree.ingestions().watch(tree.workspace, [tree.folder], stop=stop):
         if ingestion.outcomes:
             break
         tree.write("new/a.md", REPORT)
@@ -810,7 +815,7 @@ async def test_a_watch_that_is_stopped_ends_the_ingestion_under_way(tree: Tree) 
     stop, stuck = asyncio.Event(), Stuck()
 
     async def follow() -> list[Ingestion]:
-        found = watch(tree.intake(provider=stuck), [tree.folder], stop=stop)
+        found = tree.ingestions(provider=stuck).watch(tree.workspace, [tree.folder], stop=stop)
         return [ingestion async for ingestion in found]
 
     follower = asyncio.create_task(follow())
@@ -825,8 +830,8 @@ KILLED = """
     from pathlib import Path
     from app.foundation.db.database import Database
     from app.foundation.models.tokens import BundledTokenCounter
-    from app.intake.reports.ingest import ingest
-    from app.intake.reports.store import Intake
+    from app.intake.reports.ingest import Ingestions
+    from app.intake.reports.store import IngestionOptions
     from app.storage.tenants.service import resolve
     from tests.fakes.providers import Hashed
 
@@ -834,9 +839,11 @@ KILLED = """
         print("ready", flush=True)
         database = Database(url, pool_size=2)
         target = await resolve(database, workspace, language="english")
-        intake = Intake(database=database, provider=Hashed(), counter=BundledTokenCounter(), workspace=target,
-                        max_file_bytes=10**6, on_progress=lambda done, total, path: print(done, flush=True))
-        await ingest(intake, [Path(folder)])
+        ingestions = Ingestions(
+            database=database, provider=Hashed(), counter=BundledTokenCounter(), max_file_bytes=10**6
+        )
+        options = IngestionOptions(on_progress=lambda done, total, path: print(done, flush=True))
+        await ingestions.ingest(target, [Path(folder)], options)
 
     asyncio.run(main(*sys.argv[1:]))
 """

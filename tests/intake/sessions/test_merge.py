@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -15,9 +15,8 @@ from app.foundation.db.database import Database
 from app.intake.sessions import prepare
 from app.intake.sessions.browse import Sessions
 from app.intake.sessions.formats.detect import read_log
-from app.intake.sessions.take_in import append, take_in
+from app.intake.sessions.take_in import TakenIn
 from app.intake.sessions.transcript import ToolUse, Transcript, Turn
-from app.storage.memories.remember import Door
 from app.storage.memories.service import Memories
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
@@ -29,10 +28,22 @@ START = datetime(2026, 7, 1, 10, tzinfo=UTC)
 Said = tuple[str, str]
 
 
+class Home(NamedTuple):
+    """A workspace and the services over it."""
+
+    services: Services
+    workspace: Workspace
+
+    async def take_in(self, transcript: Transcript, *, path: str = "") -> TakenIn:
+        return await self.services.session_intake.take_in(self.workspace, transcript, path=path)
+
+    async def append(self, session_id: str, turns: Sequence[Turn]) -> TakenIn:
+        return await self.services.session_intake.append(self.workspace, session_id, turns, format="messages")
+
+
 @pytest.fixture
-def door(services: Services, workspace: Workspace) -> Door:
-    intake = services.intake(workspace)
-    return Door(intake.database, intake.counter, intake.workspace)
+def home(services: Services, workspace: Workspace) -> Home:
+    return Home(services, workspace)
 
 
 def _turn(number: int, role: str, text: str, **more: Any) -> Turn:
@@ -58,8 +69,8 @@ def _conversation(count: int, *, ids: bool = True, dated: bool = True) -> list[T
     ]
 
 
-async def _shown(door: Door, session_id: str = "s") -> list[Said]:
-    found = await Sessions(database=door.database).get(door.workspace, session_id)
+async def _shown(home: Home, session_id: str = "s") -> list[Said]:
+    found = await Sessions(database=home.services.database).get(home.workspace, session_id)
     places = [message.ordinal for message in found.messages]
     assert places == sorted(set(places))
     return [(message.role, message.text) for message in found.messages]
@@ -70,44 +81,44 @@ def _said(turns: Sequence[Turn]) -> list[Said]:
 
 
 @pytest.mark.parametrize(("ids", "dated"), [(True, True), (True, False), (False, True)])
-async def test_parts_of_a_session_in_any_order_make_the_whole(door: Door, *, ids: bool, dated: bool) -> None:
+async def test_parts_of_a_session_in_any_order_make_the_whole(home: Home, *, ids: bool, dated: bool) -> None:
     turns = _conversation(30, ids=ids, dated=dated)
     draw = random.Random(7)  # noqa: S311 - a test's choice
     parts = [turns[:4], turns[10:14], turns[:20], turns[8:], turns[:2], draw.sample(turns, 12), turns]
     for part in parts:
-        await take_in(door, _session(*sorted(part, key=lambda turn: turn.ordinal)))
-    assert sorted(await _shown(door)) == sorted(_said(turns))
+        await home.take_in(_session(*sorted(part, key=lambda turn: turn.ordinal)))
+    assert sorted(await _shown(home)) == sorted(_said(turns))
     if dated:
-        assert await _shown(door) == _said(turns)
-    assert (await take_in(door, _session(*turns[3:9]))).missing == 24
+        assert await _shown(home) == _said(turns)
+    assert (await home.take_in(_session(*turns[3:9]))).missing == 24
 
 
-async def test_turns_without_id_and_time_grow_at_the_end_and_lose_nothing(door: Door) -> None:
+async def test_turns_without_id_and_time_grow_at_the_end_and_lose_nothing(home: Home) -> None:
     turns = _conversation(24, ids=False, dated=False)
     for count in (3, 9, 6, 24, 12):
-        await take_in(door, _session(*turns[:count]))
-    assert await _shown(door) == _said(turns)
-    compacted = await take_in(door, _session(*turns[15:], _turn(9, "user", "and one more thing")))
+        await home.take_in(_session(*turns[:count]))
+    assert await _shown(home) == _said(turns)
+    compacted = await home.take_in(_session(*turns[15:], _turn(9, "user", "and one more thing")))
     assert (compacted.stored, compacted.retired, compacted.missing) == (1, 0, 15)
-    assert await _shown(door) == [*_said(turns), ("user", "and one more thing")]
+    assert await _shown(home) == [*_said(turns), ("user", "and one more thing")]
 
 
-async def test_many_at_once_store_each_turn_once_and_in_order(door: Door) -> None:
+async def test_many_at_once_store_each_turn_once_and_in_order(home: Home) -> None:
     turns = _conversation(16, ids=False)
     sizes = [size for number in range(8) for size in (2 * number + 2, 16, 4)]
-    await asyncio.gather(*(take_in(door, _session(*turns[:size])) for size in sizes))
-    assert await _shown(door) == _said(turns)
+    await asyncio.gather(*(home.take_in(_session(*turns[:size])) for size in sizes))
+    assert await _shown(home) == _said(turns)
     again = [turns[place : place + 2] for place in range(0, 16, 2)]
     named = [[replace(turn, message_id=f"m{turn.ordinal}", at=None) for turn in pair] for pair in again]
-    await asyncio.gather(*(append(door, "t", pair, format="messages") for pair in named * 3))
-    assert sorted(await _shown(door, "t")) == sorted(_said(turns))
+    await asyncio.gather(*(home.append("t", pair) for pair in named * 3))
+    assert sorted(await _shown(home, "t")) == sorted(_said(turns))
 
 
-async def test_a_turn_that_was_still_being_written_is_replaced_and_not_by_its_beginning(door: Door) -> None:
+async def test_a_turn_that_was_still_being_written_is_replaced_and_not_by_its_beginning(home: Home) -> None:
     first, second = _conversation(2)
     written = replace(second, text=f"{second.text}\n\nIt is tested, too.", tools=(ToolUse(name="Bash", result="ok"),))
     called = replace(written, tools=(ToolUse(name="Bash"),))
-    outcomes = [await take_in(door, _session(first, turn)) for turn in (second, called, written, second, called)]
+    outcomes = [await home.take_in(_session(first, turn)) for turn in (second, called, written, second, called)]
     assert [(item.stored, item.retired, item.missing) for item in outcomes] == [
         (2, 0, 0),
         (1, 1, 0),
@@ -115,36 +126,36 @@ async def test_a_turn_that_was_still_being_written_is_replaced_and_not_by_its_be
         (0, 0, 0),
         (0, 0, 0),
     ]
-    found = await Sessions(database=door.database).get(door.workspace, "s")
+    found = await Sessions(database=home.services.database).get(home.workspace, "s")
     assert [message.text for message in found.messages] == [first.text, written.text]
     assert found.messages[1].tools[0].result == "ok"
 
 
-async def test_a_growing_turn_without_id_is_one_turn(door: Door) -> None:
+async def test_a_growing_turn_without_id_is_one_turn(home: Home) -> None:
     first, second = _conversation(2, ids=False, dated=False)
     grown = replace(second, text=f"{second.text}\n\nIt is tested, too.")
-    await take_in(door, _session(first, second))
-    taken = await take_in(door, _session(first, grown))
+    await home.take_in(_session(first, second))
+    taken = await home.take_in(_session(first, grown))
     assert (taken.stored, taken.retired, taken.missing) == (1, 1, 0)
-    assert await _shown(door) == _said([first, grown])
+    assert await _shown(home) == _said([first, grown])
 
 
-async def test_words_that_are_repeated_after_a_compaction_are_said_twice(door: Door) -> None:
+async def test_words_that_are_repeated_after_a_compaction_are_said_twice(home: Home) -> None:
     yes = [_turn(place, "user", "yes", message_id=f"y{place}", at=START + timedelta(hours=place)) for place in range(3)]
     for turn in yes:
-        await take_in(door, _session(turn))
-    assert await _shown(door) == [("user", "yes")] * 3
+        await home.take_in(_session(turn))
+    assert await _shown(home) == [("user", "yes")] * 3
 
 
-async def test_a_turn_that_a_person_deleted_stays_deleted(door: Door, database: Database, workspace: Workspace) -> None:
+async def test_a_turn_that_a_person_deleted_stays_deleted(home: Home, database: Database, workspace: Workspace) -> None:
     turns = _conversation(6)
-    await take_in(door, _session(*turns))
+    await home.take_in(_session(*turns))
     found = await Sessions(database=database).get(workspace, "s")
     await Memories(database=database).delete(workspace, ids=[found.messages[3].memory_id])
     for given in (turns, turns[2:], [*turns[:3], replace(turns[3], text="step 3, in other words")]):
-        taken = await take_in(door, _session(*given))
+        taken = await home.take_in(_session(*given))
         assert taken.stored == 0
-    assert await _shown(door) == _said([*turns[:3], *turns[4:]])
+    assert await _shown(home) == _said([*turns[:3], *turns[4:]])
 
 
 def _earlier_reader(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
@@ -153,7 +164,7 @@ def _earlier_reader(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 
 async def test_what_a_better_reader_finds_to_be_no_speech_is_no_turn_any_longer(
-    door: Door, monkeypatch: pytest.MonkeyPatch
+    home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     turns = _conversation(8)
     summary = _turn(8, "user", "This session is being continued from a previous conversation. The user likes tabs.")
@@ -161,16 +172,16 @@ async def test_what_a_better_reader_finds_to_be_no_speech_is_no_turn_any_longer(
     old = [replace(turn, message_id="") for turn in (*turns[:4], summary, notice, *turns[4:])]
     with monkeypatch.context() as patched:
         _earlier_reader(patched)
-        await take_in(door, _session(*old))
-    assert len(await _shown(door)) == 10
-    taken = await take_in(door, _session(*turns[2:], unspoken=[replace(summary, message_id="s1"), notice]))
+        await home.take_in(_session(*old))
+    assert len(await _shown(home)) == 10
+    taken = await home.take_in(_session(*turns[2:], unspoken=[replace(summary, message_id="s1"), notice]))
     assert (taken.turns, taken.stored, taken.retired, taken.missing) == (8, 0, 2, 2)
-    assert await _shown(door) == _said(turns)
-    assert [(await take_in(door, _session(*turns))).status for _ in range(2)] == ["changed", "unchanged"]
+    assert await _shown(home) == _said(turns)
+    assert [(await home.take_in(_session(*turns))).status for _ in range(2)] == ["changed", "unchanged"]
 
 
 async def test_a_better_reader_changes_roles_texts_and_cuts_and_each_turn_stays_one(
-    door: Door, monkeypatch: pytest.MonkeyPatch
+    home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     turns = _conversation(9, ids=False)
     thinking = replace(turns[4], text=f"<thinking-content>{'hm ' * 20}</thinking-content>\n{turns[4].text}")
@@ -179,20 +190,20 @@ async def test_a_better_reader_changes_roles_texts_and_cuts_and_each_turn_stays_
     with monkeypatch.context() as patched:
         _earlier_reader(patched)
         old = [*turns[:3], replace(turns[3], role="user"), thinking, *turns[5:8], *halves, turns[8]]
-        await take_in(door, _session(*old))
-        before = await Sessions(database=door.database).get(door.workspace, "s")
+        await home.take_in(_session(*old))
+        before = await Sessions(database=home.services.database).get(home.workspace, "s")
     new = [replace(turn, message_id=f"u{turn.ordinal}") for turn in (*turns[:7], joined, turns[8])]
-    taken = await take_in(door, _session(*new))
+    taken = await home.take_in(_session(*new))
     assert (taken.turns, taken.stored, taken.retired, taken.missing) == (9, 2, 3, 0)
-    assert await _shown(door) == _said(new)
-    after = await Sessions(database=door.database).get(door.workspace, "s")
+    assert await _shown(home) == _said(new)
+    after = await Sessions(database=home.services.database).get(home.workspace, "s")
     same = (0, 1, 2, 3, 5, 6)
     assert [after.messages[place].memory_id for place in same] == [before.messages[place].memory_id for place in same]
 
 
 @pytest.mark.skipif(not LOGS, reason="the real logs are not here (shared/data/real-logs-dev)")
 @pytest.mark.parametrize("path", LOGS[::3], ids=lambda path: path.name[:40])
-async def test_a_real_log_that_grows_gives_each_turn_once_and_in_order(door: Door, path: Path) -> None:
+async def test_a_real_log_that_grows_gives_each_turn_once_and_in_order(home: Home, path: Path) -> None:
     content = await asyncio.to_thread(path.read_bytes)
     whole = read_log(content, suffix=path.suffix, session_id=str(path))
     assert whole is not None
@@ -203,21 +214,21 @@ async def test_a_real_log_that_grows_gives_each_turn_once_and_in_order(door: Doo
         log = read_log(content[:cut], suffix=path.suffix, session_id=str(path))
         for item in log.transcripts if log else ():
             if item.turns:
-                await take_in(door, item, path=str(path))
+                await home.take_in(item, path=str(path))
     for transcript in whole.transcripts:
-        shown = await _shown(door, transcript.session_id)
+        shown = await _shown(home, transcript.session_id)
         assert shown == _said([turn for turn in transcript.turns if prepare.body_of(turn).strip()])
 
 
 @pytest.mark.skipif(not BLANKED.exists(), reason="the field cases are not here (shared/data/field-dev)")
-async def test_a_log_that_compaction_blanked_keeps_what_was_said(door: Door) -> None:
+async def test_a_log_that_compaction_blanked_keeps_what_was_said(home: Home) -> None:
     seen = list[list[str]]()
     for name in ("1-whole", "2-blanked", "3-compacted", "1-whole"):
         content = await asyncio.to_thread((BLANKED / f"{name}.jsonl").read_bytes)
         log = read_log(content, suffix=".jsonl", session_id="log")
         assert log is not None
-        await take_in(door, log.transcripts[0])
-        seen.append([text for _, text in await _shown(door, log.transcripts[0].session_id)])
+        await home.take_in(log.transcripts[0])
+        seen.append([text for _, text in await _shown(home, log.transcripts[0].session_id)])
     assert [len(texts) for texts in seen] == [6, 8, 9, 9]
     assert seen[1][:6] == seen[0]
     assert seen[2] == seen[3] == [*seen[0], "Go on.", "I look at where we are.", "Write the test for the alias."]

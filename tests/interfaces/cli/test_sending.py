@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from priors_client import Client
 
-from app.intake.reports.ingest import ingest
 from app.intake.reports.store import FileOutcome, Ingestion
 from app.interfaces.cli.notes import place_name
 from app.interfaces.cli.sending import Delivery, Sending
@@ -83,7 +82,7 @@ async def test_a_service_has_the_outcome_of_each_file_that_the_process_has(
             change(folder)
         dry = await asyncio.to_thread(send, dry_run=True)
         sent = await asyncio.to_thread(send)
-        found = await ingest(services.intake(own), [folder / "reports", folder / "missing"])
+        found = await services.ingestions.ingest(own, [folder / "reports", folder / "missing"])
         assert outcomes_of(sent) == outcomes_of(found), step
         assert {outcome.path for outcome in dry.outcomes} == {outcome.path for outcome in found.outcomes}, step
         assert (sent.counts, sent.stored) == (found.counts, found.stored)

@@ -6,7 +6,6 @@ from typing import Any
 import httpx
 
 from app.foundation.db.database import Database
-from app.intake.reports.ingest import ingest
 from app.operations.maintenance import empty_trash
 from app.storage.tenants.service import resolve
 from app.wiring import Services
@@ -173,17 +172,17 @@ async def test_a_file_that_is_absent_for_weeks_comes_back_with_its_chunks_and_ra
     # The file has its first text again when it becomes absent: an old link says that the second one replaced it.
     for text in (first, second, first):
         pump.write_text(text)
-        await ingest(services.intake(workspace), [tmp_path])
+        await services.ingestions.ingest(workspace, [tmp_path])
     chunks = (await get(client, "/api/memories?kind=chunk"))["memories"]
     for chunk in chunks:
         await post(client, f"/api/memories/{chunk['id']}/feedback", {"rating": 1})
     pump.unlink()
-    await ingest(services.intake(workspace), [tmp_path])
+    await services.ingestions.ingest(workspace, [tmp_path])
     assert len((await get(client, "/api/memories?kind=chunk"))["memories"]) < len(chunks)
     await age_all(database, client)
     await empty_trash(database.across, days=30)
     pump.write_text(first)
-    await ingest(services.intake(workspace), [tmp_path])
+    await services.ingestions.ingest(workspace, [tmp_path])
     back = (await get(client, "/api/memories?kind=chunk"))["memories"]
     shown = {chunk["id"]: (chunk["body"], chunk["quality"]) for chunk in back}
     assert shown == {chunk["id"]: (chunk["body"], 1) for chunk in chunks}
@@ -198,10 +197,10 @@ async def test_a_file_saved_120_times_keeps_few_chunks_also_when_it_is_absent(
     for version in range(120):
         said = f"Version {version} of the pump runs at {300 + version} bar in the north plant, and its seal is checked."
         pump.write_text(part("State", said))
-        await ingest(services.intake(workspace), [tmp_path])
+        await services.ingestions.ingest(workspace, [tmp_path])
     assert await count_chunks(database, client) == 121
     pump.unlink()
-    await ingest(services.intake(workspace), [tmp_path])
+    await services.ingestions.ingest(workspace, [tmp_path])
     await age_all(database, client)
     await empty_trash(database.across, days=30)
     assert await count_chunks(database, client) == 2

@@ -14,14 +14,12 @@ import pytest
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
-from app.intake.sessions.take_in import take_in
 from app.intake.sessions.transcript import Transcript, Turn
 from app.interfaces.cli.agents import OPENS
 from app.interfaces.cli.places import remove_record, write_record
 from app.interfaces.cli.projects import RECORD, store_project
 from app.interfaces.mcp.tools import TOOLS
 from app.settings import Settings
-from app.storage.memories.remember import Door
 from app.wiring import Services
 from tests.conftest import REPOSITORY, workspace_in
 from tests.interfaces.mcp.agent import NEW, agent, ids_in, told
@@ -82,10 +80,9 @@ async def test_a_process_on_the_data_directory_of_a_service_asks_it(
 async def test_a_process_without_a_service_runs_the_jobs_itself(own_services: Services, tmp_path: Path) -> None:
     """A session that was stored before becomes cues while the process serves."""
     workspace = await workspace_in(own_services.database, "w")
-    door = Door(own_services.database, own_services.counter, workspace, provider=own_services.provider)
     said = {"assistant": "I dropped the column.", "user": "No, never drop a column directly. Deprecate it first."}
     turns = tuple(Turn(ordinal=place, role=role, text=text) for place, (role, text) in enumerate(said.items()))
-    await take_in(door, Transcript(session_id="s", format="messages", turns=turns))
+    await own_services.session_intake.take_in(workspace, Transcript(session_id="s", format="messages", turns=turns))
     async with agent_of_process(environment(own_services.settings), "w", tmp_path / "errors") as piped:
         while True:
             answer = await told(piped, "before_you_act", plan="drop the column")

@@ -15,8 +15,7 @@ from app.errors import ConfigurationError, EmbeddingUnavailable
 from app.foundation.db.database import Database
 from app.foundation.db.pool import libpq_url
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
-from app.intake.reports.ingest import ingest
-from app.intake.reports.store import Intake
+from app.intake.reports.ingest import Ingestions
 from app.interfaces.http.context import Metrics
 from app.operations.doctor import WARN, diagnose
 from app.recall.retrieval.recall import Query, Recall
@@ -188,8 +187,8 @@ async def test_an_ingestion_under_way_survives_the_move(
         )
     old = Lent(provider, held=True)
     workspace = await workspace_in(own, "w")
-    intake = Intake(database=own, provider=old, counter=counter, workspace=workspace, max_file_bytes=10**6)
-    ingesting = asyncio.create_task(ingest(intake, [tmp_path]))
+    ingestions = Ingestions(database=own, provider=old, counter=counter, max_file_bytes=10**6)
+    ingesting = asyncio.create_task(ingestions.ingest(workspace, [tmp_path]))
     await old.entered.wait()
     await moves(own).reembed(own.across, Turned(provider))
     old.let_go.set()

@@ -5,9 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.intake.reports.ingest import ingest
-from app.intake.reports.store import Intake
-from app.intake.sessions.browse import SessionFilters, Sessions
+from app.intake.sessions.browse import SessionFilters
 from app.recall.cues.cue import AGENT, PERSON
 from app.recall.cues.extraction.extracting import extract_session
 from app.recall.cues.keep import cues_of_source
@@ -16,22 +14,17 @@ from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 
 
-@pytest.fixture
-def intake(services: Services, workspace: Workspace) -> Intake:
-    return services.intake(workspace)
-
-
-async def _lessons(intake: Intake, path: Path) -> dict[str, list[tuple[str, str]]]:
+async def _lessons(services: Services, workspace: Workspace, path: Path) -> dict[str, list[tuple[str, str]]]:
     """Takes a path in; returns the trust and the lesson of each cue, by the id of its session."""
-    finished = await ingest(intake, [path])
+    finished = await services.ingestions.ingest(workspace, [path])
     logs = [outcome for outcome in finished.outcomes if not outcome.path.endswith("LICENSE")]
     assert [outcome.reason for outcome in logs if outcome.reason or outcome.skipped] == []
-    door = Door(intake.database, intake.counter, intake.workspace)
-    page = await Sessions(database=intake.database).page(intake.workspace, filters=SessionFilters(), limit=50)
+    door = Door(services.database, services.counter, workspace)
+    page = await services.sessions.page(workspace, filters=SessionFilters(), limit=50)
     found = dict[str, list[tuple[str, str]]]()
     for item in page:
         await extract_session(door, item.session_id)
-        cues = await cues_of_source(intake.database, workspace=intake.workspace, source_id=item.source_id)
+        cues = await cues_of_source(services.database, workspace=workspace, source_id=item.source_id)
         found[item.session_id] = [(cue.trust, cue.lesson) for cue in cues]
     return found
 
@@ -50,31 +43,33 @@ async def _lessons(intake: Intake, path: Path) -> dict[str, list[tuple[str, str]
     ],
 )
 async def test_a_persons_correction_is_a_cue_whatever_program_writes_it(
-    intake: Intake, shared_data: Path, tmp_path: Path, case: str, told: list[str]
+    services: Services, workspace: Workspace, shared_data: Path, tmp_path: Path, case: str, told: list[str]
 ) -> None:
     log = Path(shutil.copy(shared_data / "field-dev" / case, tmp_path))
-    cues = [cue for found in (await _lessons(intake, log)).values() for cue in found]
+    cues = [cue for found in (await _lessons(services, workspace, log)).values() for cue in found]
     missed = [words for words in told if not any(words in lesson for trust, lesson in cues if trust == PERSON)]
     assert (missed, [lesson for _, lesson in cues if "Never wait for it again" in lesson]) == ([], [])
 
 
-async def test_a_subagents_orders_teach_nothing(intake: Intake, shared_data: Path, tmp_path: Path) -> None:
+async def test_a_subagents_orders_teach_nothing(
+    services: Services, workspace: Workspace, shared_data: Path, tmp_path: Path
+) -> None:
     folder = tmp_path / "projects"
     shutil.copytree(shared_data / "field-dev/10-subagent-is-not-the-user/projects", folder)
-    found = await _lessons(intake, folder)
+    found = await _lessons(services, workspace, folder)
     main = "0b100000-0000-4000-8000-000000000010"
     assert found == {main: [], f"{main}/a77f": []}
-    shown = await Sessions(database=intake.database).get(intake.workspace, f"{main}/a77f")
+    shown = await services.sessions.get(workspace, f"{main}/a77f")
     assert [item.role for item in shown.messages] == ["caller", "assistant"]
 
 
 async def test_the_sessions_of_a_real_project_are_stored_and_teach_by_their_people(
-    intake: Intake, shared_data: Path
+    services: Services, workspace: Workspace, shared_data: Path
 ) -> None:
     logs = shared_data / "real-logs-dev/logs/cipher-box"
     if not logs.is_dir():
         pytest.skip(f"the real logs are not at {logs}")
-    found = await _lessons(intake, logs)
+    found = await _lessons(services, workspace, logs)
     assert len(found) == 9
     door = [(trust, lesson) for cues in found.values() for trust, lesson in cues]
     assert {trust for trust, _ in door} <= {PERSON, AGENT}

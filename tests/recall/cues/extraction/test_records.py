@@ -9,9 +9,8 @@ import pytest
 from app.foundation.db.database import Database
 from app.foundation.db.session import DECIDE
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
-from app.intake.reports.ingest import ingest
+from app.intake.reports.ingest import Ingestions
 from app.intake.reports.record import role_of_passage
-from app.intake.reports.store import Intake
 from app.recall.cues import store
 from app.recall.cues.cue import Cue
 from app.recall.cues.edit import edit_cue
@@ -164,18 +163,19 @@ def test_reports_and_templates_record_no_decision() -> None:
 class Records:
     """A folder of decision records and the workspace that they are ingested into."""
 
-    def __init__(self, folder: Path, intake: Intake) -> None:
-        self.folder, self.intake = folder / "docs" / "adr", intake
+    def __init__(self, folder: Path, ingestions: Ingestions, workspace: Workspace) -> None:
+        self.folder, self.workspace = folder / "docs" / "adr", workspace
         self.folder.mkdir(parents=True)
-        self.door = Door(intake.database, intake.counter, intake.workspace, provider=intake.provider)
+        self.ingestions, self.database, provider = ingestions, ingestions.database, ingestions.provider
+        self.door = Door(self.database, ingestions.counter, workspace, provider=provider)
 
     async def ingested(self, **files: str) -> int:
         """Writes files, or deletes those without a text, ingests the folder, and returns the number of jobs done."""
         for name, text in files.items():
             path = self.folder / f"{name.removeprefix('_')}.md"
             path.write_text(text, encoding="utf-8") if text else path.unlink()
-        await ingest(self.intake, [self.folder])
-        async with self.intake.database.across() as session:
+        await self.ingestions.ingest(self.workspace, [self.folder])
+        async with self.database.across() as session:
             waiting = await session.column(
                 "DELETE FROM procrastinate_jobs WHERE task_name = %(task)s RETURNING args ->> 'source_id'",
                 {"task": DECIDE},
@@ -186,15 +186,15 @@ class Records:
 
     async def cues(self) -> Mapping[str, Cue]:
         """Returns all cues by their triggers."""
-        return {cue.trigger: cue for cue in await list_cues(self.intake.database, workspace=self.intake.workspace)}
+        return {cue.trigger: cue for cue in await list_cues(self.database, workspace=self.workspace)}
 
 
 @pytest.fixture
 def adrs(
     tmp_path: Path, database: Database, provider: EmbeddingProvider, counter: TokenCounter, workspace: Workspace
 ) -> Records:
-    intake = Intake(database=database, provider=provider, counter=counter, workspace=workspace, max_file_bytes=100_000)
-    return Records(tmp_path, intake)
+    ingestions = Ingestions(database=database, provider=provider, counter=counter, max_file_bytes=100_000)
+    return Records(tmp_path, ingestions, workspace)
 
 
 SESSIONS = "Keep sessions in Postgres"
@@ -207,7 +207,7 @@ async def test_an_ingested_record_is_a_cue_that_follows_its_file(adrs: Records) 
     assert cue.details["alternatives"] == ["Redis"]
     assert cue.details["reasoning"] == "one backup then covers them"
     (proof,) = cue.evidence
-    (source,) = await Memories(database=adrs.intake.database).list_sources(adrs.intake.workspace)
+    (source,) = await Memories(database=adrs.database).list_sources(adrs.workspace)
     assert (proof.source_id, proof.memory_id is not None) == (source.source_id, True)
     assert proof.quote.startswith("We will keep the sessions of users in Postgres")
     assert await adrs.ingested() == 0
@@ -253,10 +253,10 @@ async def test_the_evidence_of_a_record_names_its_file_and_section(adrs: Records
     assert (proof.session, proof.path.endswith("docs/adr/0007.md")) == ("", True)
     assert proof.section.endswith("Decision")
     found = await ask_why(
-        adrs.intake.database,
-        adrs.intake.provider,
-        adrs.intake.counter,
-        workspace=adrs.intake.workspace,
+        adrs.database,
+        adrs.ingestions.provider,
+        adrs.ingestions.counter,
+        workspace=adrs.workspace,
         subject="Why are the sessions of users in Postgres?",
     )
     decided = next(item for item in found.reasons if item.text.startswith("We will keep the sessions of users"))
@@ -288,9 +288,9 @@ The backup has the queue as well.
 
 
 async def _why(adrs: Records, subject: str) -> str:
-    intake = adrs.intake
-    await Embedder(database=intake.database, provider=intake.provider).embed_pending(intake.workspace)
-    found = await ask_why(intake.database, intake.provider, intake.counter, workspace=intake.workspace, subject=subject)
+    intake, workspace = adrs.ingestions, adrs.workspace
+    await Embedder(database=intake.database, provider=intake.provider).embed_pending(workspace)
+    found = await ask_why(intake.database, intake.provider, intake.counter, workspace=workspace, subject=subject)
     return found.markdown
 
 
@@ -340,10 +340,10 @@ async def test_a_passage_of_the_decision_stands_before_one_of_the_context(adrs: 
         "A table would keep them as\nwell, and a hundred files a minute are no load for it.", words
     )
     await adrs.ingested(_0011=text)
-    intake = adrs.intake
-    await Embedder(database=intake.database, provider=intake.provider).embed_pending(intake.workspace)
+    intake, workspace = adrs.ingestions, adrs.workspace
+    await Embedder(database=intake.database, provider=intake.provider).embed_pending(workspace)
     found = await Retrieval(database=intake.database, provider=intake.provider).find(
-        intake.workspace, Query(text="Where are the sessions of users kept?", k=3), suspects=False, passages=True
+        workspace, Query(text="Where are the sessions of users kept?", k=3), suspects=False, passages=True
     )
     passages = [
         (hit, item) for hit in found.hits for item in hit.passages if words in item.passage.passage.of(hit.body)
@@ -373,7 +373,7 @@ async def test_the_records_of_a_folder_are_not_those_of_one_whose_name_begins_al
     adrs.folder = adrs.folder.with_name("adr-old")
     adrs.folder.mkdir()
     await adrs.ingested(_0008=MADR)
-    async with adrs.intake.database.session(adrs.intake.workspace) as session:
+    async with adrs.database.session(adrs.workspace) as session:
         uris = await session.column(
             "SELECT uri FROM sources WHERE workspace_id = %(workspace_id)s AND kind = 'report' ORDER BY uri"
         )
