@@ -81,20 +81,20 @@ async def test_a_key_is_made_rotated_and_revoked_by_an_admin_alone(
         ends = datetime.now(UTC) + timedelta(days=30)
         await page.get_by_label("Last day").fill(f"{ends:%Y-%m-%d}")
         await make.click()
-        row, old = page.locator(".row", has_text="scout"), secret_of(page)
-        await expect(row).to_contain_text("rate, read in default, papers")
+        row, old = page.get_by_role("row", name="scout"), secret_of(page)
+        await expect(row.get_by_role("cell").nth(1)).to_have_text("rate, read")
+        await expect(row.get_by_role("cell").nth(2)).to_have_text("default, papers")
         await expect(row).to_contain_text(f"expires {ends + timedelta(days=1):%-d %b %Y}")
         await expect(row).to_contain_text("never used")
         first = await old.inner_text()
         assert await status(where, first) == 200
-        await page.get_by_label("The old secret stays valid").select_option("for 1 hour")
-        await page.get_by_role("button", name="Rotate").click()
+        await row.get_by_role("button", name="Rotate").click()
         await expect(row).to_have_count(2)
         await expect(secret_of(page)).not_to_have_text(first)
         second = await secret_of(page).inner_text()
         assert [await status(where, key) for key in (first, second)] == [200, 200]
 
-        revoke = page.get_by_role("button", name="Revoke …")
+        revoke = row.first.get_by_role("button", name="Revoke …")
         await revoke.click()
         await expect(page.get_by_role("button", name="Keep it")).to_be_focused()
         await page.keyboard.press("Enter")
@@ -102,11 +102,9 @@ async def test_a_key_is_made_rotated_and_revoked_by_an_admin_alone(
         await revoke.click()
         await page.get_by_role("button", name="Revoke it for good").click()
         await expect(page.get_by_text("The key scout is revoked")).to_be_visible()
-        await expect(row.first.locator(".cue-state")).to_have_text("revoked")
+        await expect(row.first).to_contain_text("revoked")
         await expect(revoke).to_have_count(0)
         assert [await status(where, key) for key in (first, second)] == [200, 401]
-        await page.get_by_role("link", name="Open the key that it replaces").click()
-        await expect(page.get_by_role("link", name="Open the key that replaces it")).to_be_visible()
 
         await page.get_by_role("button", name="Settings").click()
         await page.get_by_role("button", name="Enter another API key").click()
@@ -115,18 +113,10 @@ async def test_a_key_is_made_rotated_and_revoked_by_an_admin_alone(
         await expect(page.get_by_text("this one has rate, read")).to_be_visible()
         await page.get_by_role("button", name="Enter another API key").click()
         await enter_key(page, admin.secret)
-        await expect(page.locator(".row")).to_have_count(3)
+        await expect(page.locator("tbody tr")).to_have_count(3)
         await page.context.close()
     assert {complaint.split("status of ")[1][:3] for complaint in complaints} == {"401", "403"}
     complaints.clear()
-
-
-@pytest.mark.parametrize("key", ["../status", "01a20573-2fbf-73f0-a3b9-c90bb406f720"])
-async def test_an_address_that_names_no_key_says_so(open_panel: Open, key: str) -> None:
-    page = await open_panel("/service?part=keys", {"key": key})
-    await expect(page.get_by_role("heading", name="There is no such key")).to_be_visible()
-    await page.keyboard.press("Escape")
-    await expect(page.get_by_role("heading", name="There is no such key")).to_have_count(0)
 
 
 async def test_keys_that_cannot_be_shown_or_made_say_why(
@@ -136,7 +126,7 @@ async def test_keys_that_cannot_be_shown_or_made_say_why(
     await ManagedKeys(own_services.database).revoke(kept.key.key_id)
     async with serving(own_services) as where:
         page = await open_panel("/service?part=keys", within="", where=where)
-        await expect(page.locator(".row")).to_contain_text("revoked")
+        await expect(page.locator("tbody tr")).to_contain_text("revoked")
         await page.route(
             "**/api/keys", lambda route: route.fulfill(status=503, json={"detail": "the database is away"})
         )
@@ -148,6 +138,6 @@ async def test_keys_that_cannot_be_shown_or_made_say_why(
         await expect(page.get_by_role("heading", name="The list of API keys cannot be shown")).to_be_visible()
         await page.unroute("**/api/keys")
         await page.get_by_role("button", name="Try again").click()
-        await expect(page.locator(".row")).to_have_count(1)
+        await expect(page.locator("tbody tr")).to_have_count(1)
         await page.context.close()
     complaints.clear()

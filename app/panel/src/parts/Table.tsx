@@ -1,4 +1,8 @@
-import type { ReactNode } from "react";
+import { type ReactNode, useState } from "react";
+import { whole } from "./format";
+
+const AT_FIRST = 100;
+/** Rows; the others are shown on request. */
 
 export interface Column<Row> {
   readonly name: string;
@@ -18,6 +22,7 @@ interface Props<Row> {
 
 /** A table that scrolls sideways; numbers stand at the right, and what is extra goes where there is no room. */
 export function Table<Row>({ label, columns, rows, keyOf }: Props<Row>) {
+  const [all, setAll] = useState(rows.length <= AT_FIRST);
   return (
     <div className="scroll-x" tabIndex={0} role="region" aria-label={label}>
       <table className="plain">
@@ -31,7 +36,7 @@ export function Table<Row>({ label, columns, rows, keyOf }: Props<Row>) {
           </tr>
         </thead>
         <tbody>
-          {rows.map((row) => (
+          {(all ? rows : rows.slice(0, AT_FIRST)).map((row) => (
             <tr key={keyOf(row)}>
               {columns.map(({ name, kind, cell }) => (
                 <td key={name} className={kind}>
@@ -42,6 +47,11 @@ export function Table<Row>({ label, columns, rows, keyOf }: Props<Row>) {
           ))}
         </tbody>
       </table>
+      {!all && (
+        <button type="button" className="quiet" onClick={() => setAll(true)}>
+          Show all {whole(rows.length)}
+        </button>
+      )}
     </div>
   );
 }

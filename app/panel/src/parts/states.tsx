@@ -1,7 +1,7 @@
 /** Stand-ins for the content of a view; each says what to do. */
 
 import type { UseInfiniteQueryResult, UseQueryResult } from "@tanstack/react-query";
-import { type ReactNode, useEffect, useRef } from "react";
+import { type ReactNode, useEffect, useRef, useState } from "react";
 
 interface EmptyProps {
   readonly title: string;
@@ -113,5 +113,22 @@ export function Unshown({
     <p className="problem">
       {what} cannot be shown: {error?.message}
     </p>
+  );
+}
+
+interface FoldedProps {
+  readonly label: ReactNode;
+  readonly className?: string;
+  readonly children: ReactNode;
+}
+
+/** A part that is asked for once it is unfolded. */
+export function Folded({ label, className, children }: FoldedProps) {
+  const [open, setOpen] = useState(false);
+  return (
+    <details className={className} onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>{label}</summary>
+      {open && children}
+    </details>
   );
 }

@@ -1,4 +1,4 @@
-import { lazy, type ReactNode, Suspense, useRef, useState } from "react";
+import { lazy, Suspense, useRef, useState } from "react";
 import { useService } from "../../api/client";
 import { ONCE, useEmptyRecalls } from "../../api/queries";
 import type { GivenCue, GivenMemory, RunStoryView } from "../../api/schema";
@@ -7,7 +7,7 @@ import { Icon } from "../../parts/Icon";
 import { Link } from "../../parts/Link";
 import { HitHead, MemoryLink } from "../../parts/MemoryLink";
 import { isScored, lengthOfAll, Why } from "../../parts/ScoreBar";
-import { Loading, More, Unshown } from "../../parts/states";
+import { Folded, Loading, More, Unshown } from "../../parts/states";
 import { Markdown, OneLine } from "../../parts/text";
 import { linkWith } from "../../state/address";
 import { useShortcuts } from "../../state/shortcuts";
@@ -226,22 +226,5 @@ function Contexts({ run }: { readonly run: string }) {
       ))}
       {found.data.length === CONTEXTS && <p role="status">These are the latest {whole(CONTEXTS)} contexts; there may be more.</p>}
     </>
-  );
-}
-
-interface FoldedProps {
-  readonly label: string;
-  readonly className?: string;
-  readonly children: ReactNode;
-}
-
-/** A part that is asked for once it is unfolded. */
-function Folded({ label, className, children }: FoldedProps) {
-  const [open, setOpen] = useState(false);
-  return (
-    <details className={className} onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>{label}</summary>
-      {open && children}
-    </details>
   );
 }

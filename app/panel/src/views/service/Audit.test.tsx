@@ -13,12 +13,9 @@ function entry(operation: string) {
 describe("an entry of the log", () => {
   it.each([
     ["PATCH /api/memories deleted", "deleted", "Restore all of them"],
-    ["DELETE /api/memories/{memory_id}", "deleted", "Restore all of them"],
-    ["POST /api/memories:delete", "deleted", "Restore all of them"],
     ["PATCH /api/memories live", "restored", "Delete all of them again"],
-    ["POST /api/memories:restore", "restored", "Delete all of them again"],
-    ["POST /api/memories:supersede", "replaced", null],
-    ["POST /api/memories:quarantine", "quarantined", null],
+    ["PATCH /api/memories superseded", "replaced", null],
+    ["PATCH /api/memories quarantined", "quarantined", null],
   ])("%s says what it did beside its undo", async (operation, verb, undo) => {
     serve({ "GET /api/audit": { entries: [entry(operation)], next: null } });
     draw(<Audit />, "/service?part=audit&workspace=north");

@@ -102,21 +102,15 @@ function Entry({ entry, asked }: { readonly entry: AuditEntry; readonly asked: s
 }
 
 function verbOf(operation: string): string | undefined {
-  const state = /^(?:PATCH \/api\/memories |POST \/api\/memories:)(\w+)$/.exec(operation)?.[1];
-  return CHANGED[state ?? operation];
+  return CHANGED[operation.replace("PATCH /api/memories ", "")];
 }
 
-/** By the state that a change asks for, or by an earlier route and its verb. */
+/** By the state that a change asks for. */
 const CHANGED: Readonly<Record<string, string>> = {
-  "DELETE /api/memories/{memory_id}": "deleted",
   deleted: "deleted",
-  delete: "deleted",
   live: "restored",
-  restore: "restored",
   superseded: "replaced",
-  supersede: "replaced",
   quarantined: "quarantined",
-  quarantine: "quarantined",
   tag: "tagged",
   untag: "untagged",
 };

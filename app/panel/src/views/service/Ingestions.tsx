@@ -3,10 +3,9 @@ import { useService } from "../../api/client";
 import { KEPT } from "../../api/queries";
 import type { IngestionView } from "../../api/schema";
 import { exactMoment, whole } from "../../parts/format";
-import { Empty, Failure, Loading, More } from "../../parts/states";
+import { Answered, Empty, Folded, More } from "../../parts/states";
 import { type Column, Table } from "../../parts/Table";
 
-const FILES_AT_FIRST = 100;
 const AT_ONCE = 20;
 /** Ingestions: each names the files that it changed. */
 const REFRESH_MILLISECONDS = 10_000;
@@ -26,71 +25,61 @@ export function Ingestions() {
       refetchInterval: REFRESH_MILLISECONDS,
     },
   );
-  if (log.isError && !log.data) return <Failure what="The log" error={log.error} retry={log.refetch} />;
-  if (!log.data) return <Loading what="ingestions" />;
+  if (!log.data) {
+    return (
+      <Answered query={log} name="log of ingestions">
+        {() => null}
+      </Answered>
+    );
+  }
   const ingestions = log.data.pages.flat();
-  if (ingestions.length === 0 && !onlyFailed) return <Nothing />;
+  if (ingestions.length === 0 && !onlyFailed) {
+    return (
+      <Empty title="No reports ingested yet">
+        Run <code>priors ingest reports/</code> (add <code>--watch</code> to follow changes), or send a report to{" "}
+        <code>POST /api/reports</code>.
+      </Empty>
+    );
+  }
   return (
     <>
       <label className="only-failed">
         <input type="checkbox" checked={onlyFailed} onChange={(event) => setOnlyFailed(event.target.checked)} />
         Only ingestions with failed files
       </label>
-      {ingestions.length === 0 ? <p className="muted">No ingestion has failed files.</p> : <Log ingestions={ingestions} />}
+      {ingestions.length === 0 && <p className="muted">No ingestion has failed files.</p>}
+      <ol className="ingestions">
+        {ingestions.map((ingestion) => (
+          <Line key={ingestion.id} ingestion={ingestion} />
+        ))}
+      </ol>
       <More pages={log} />
     </>
   );
 }
 
-function Nothing() {
-  return (
-    <Empty title="No reports ingested yet">
-      <p>
-        Run <code>priors ingest reports/</code> (add <code>--watch</code> to follow changes), or send a report to{" "}
-        <code>POST /api/reports</code>.
-      </p>
-    </Empty>
-  );
-}
-
-function Log({ ingestions }: { readonly ingestions: readonly IngestionView[] }) {
-  return (
-    <ol className="ingestions">
-      {ingestions.map((ingestion) => (
-        <li key={ingestion.id}>
-          <details>
-            <summary>
-              <time dateTime={ingestion.finished_at}>{exactMoment(ingestion.finished_at)}</time>
-              <span className="outcomes">
-                {Object.entries(ingestion.counts).map(([status, count]) => (
-                  <span key={status} className={`outcome ${status}`}>
-                    {whole(count)} {status}
-                  </span>
-                ))}
-                {ingestion.files.length === 1 && <span className="muted">{ingestion.files[0]?.path}</span>}
-              </span>
-              <span className="muted">{ingestion.seconds.toFixed(1)} s</span>
-            </summary>
-            {ingestion.degraded && <p className="degradation">Stored without vectors: {ingestion.degraded}</p>}
-            <Files ingestion={ingestion} />
-          </details>
-        </li>
-      ))}
-    </ol>
-  );
-}
-
-function Files({ ingestion: { files } }: { readonly ingestion: IngestionView }) {
-  const [all, setAll] = useState(files.length <= FILES_AT_FIRST);
-  return (
+function Line({ ingestion: { finished_at, counts, files, seconds, degraded } }: { readonly ingestion: IngestionView }) {
+  const label = (
     <>
-      <Table label="Files" columns={COLUMNS} rows={all ? files : files.slice(0, FILES_AT_FIRST)} keyOf={({ path }) => path} />
-      {!all && (
-        <button type="button" className="quiet" onClick={() => setAll(true)}>
-          Show all {whole(files.length)}
-        </button>
-      )}
+      <time dateTime={finished_at}>{exactMoment(finished_at)}</time>
+      <span className="outcomes">
+        {Object.entries(counts).map(([status, count]) => (
+          <span key={status} className={`outcome ${status}`}>
+            {whole(count)} {status}
+          </span>
+        ))}
+        {files.length === 1 && <span className="muted">{files[0]?.path}</span>}
+      </span>
+      <span className="muted">{seconds.toFixed(1)} s</span>
     </>
+  );
+  return (
+    <li>
+      <Folded label={label}>
+        {degraded && <p className="degradation">Stored without vectors: {degraded}</p>}
+        <Table label="Files" columns={COLUMNS} rows={files} keyOf={({ path }) => path} />
+      </Folded>
+    </li>
   );
 }
 

@@ -1,13 +1,14 @@
-import { useService } from "../../api/client";
-import { isFirst, useMakeKey } from "../../api/keys";
+import { everywhere, useService } from "../../api/client";
 import type { StoredKey } from "../../api/schema";
 import { dayAfter } from "../../parts/days";
 import { AreaField, ChoiceField, TextField } from "../../parts/Field";
 import { partsOf } from "../../parts/format";
 import { toggled } from "../../parts/list";
-import { DetailPane, PaneForm } from "../../parts/pane";
-import { changeAddress } from "../../state/address";
+import { PaneForm } from "../../parts/pane";
 import { useDraft } from "../../state/draft";
+import { notifyFailure } from "../../state/notices";
+import { apiKey, keepKey, madeKey } from "../../state/session";
+import { listAgain } from "./Keys";
 
 const NAME_LIMIT = 100;
 /** Characters. */
@@ -22,29 +23,22 @@ const SERVES = [
   ["some", "only these"],
   ["all", "all workspaces, also future ones"],
 ] as const;
+const STORED = "priors_";
+
+/** True if no request needs a key yet. A tab may still have the key of a store whose keys are all revoked. */
+function isFirst(keys: readonly StoredKey[]): boolean {
+  return apiKey() === null || (apiKey()?.startsWith(STORED) === true && keys.every(({ revoked_at }) => revoked_at !== null));
+}
 
 interface Props {
   readonly keys: readonly StoredKey[];
   readonly onClose: () => void;
 }
 
-/** A new key in the pane beside the list. */
-export function NewKey({ keys, onClose }: Props) {
-  return (
-    <DetailPane label="New API key" onClose={onClose}>
-      <KeyForm first={isFirst(keys)} onClose={onClose} />
-    </DetailPane>
-  );
-}
-
-interface FormProps {
-  /** The first key closes the service, this page included, so it must be one that manages keys. */
-  readonly first: boolean;
-  readonly onClose: () => void;
-}
-
-function KeyForm({ first, onClose }: FormProps) {
+/** A new key. The first one closes the service, this page included, so it must be one that manages keys. */
+export function KeyForm({ keys, onClose }: Props) {
   const { workspace } = useService();
+  const first = isFirst(keys);
   const [draft, setDraft, forget] = useDraft(first ? "first key" : `key ${workspace}`, {
     name: "",
     scopes: [first ? "admin" : "read"],
@@ -57,29 +51,30 @@ function KeyForm({ first, onClose }: FormProps) {
     forget();
     onClose();
   };
-  const make = useMakeKey(first);
-  const everywhere = draft.serves === "all";
+  const make = everywhere.useMutation("post", "/api/keys", {
+    onSuccess: (made) => {
+      // From the first one on each request needs a key, so this tab goes on with it.
+      if (first) keepKey(made.secret);
+      madeKey.set(made);
+      close();
+      return listAgain();
+    },
+    onError: (error) => notifyFailure("The key could not be made", error),
+  });
+  const all = draft.serves === "all";
   const names = partsOf(draft.served, "\n");
-  const submit = () =>
-    make.mutate(
-      {
-        body: {
-          name: draft.name.trim(),
-          scopes: draft.scopes,
-          workspaces: everywhere ? null : names,
-          expires_at: draft.lastDay === "" ? null : dayAfter(draft.lastDay),
-        },
-      },
-      {
-        onSuccess: ({ key }) => {
-          forget();
-          changeAddress({ key: key.id }, { replace: true, follow: true });
-        },
-      },
-    );
-  const ready = draft.name.trim() !== "" && draft.scopes.length > 0 && (everywhere || names.length > 0);
+  const expires_at = draft.lastDay === "" ? null : dayAfter(draft.lastDay);
+  const body = { name: draft.name.trim(), scopes: draft.scopes, workspaces: all ? null : names, expires_at };
+  const ready = body.name !== "" && draft.scopes.length > 0 && (all || names.length > 0);
   return (
-    <PaneForm title="New API key" action="Make the key" ready={ready} saving={make.isPending} submit={submit} onClose={close}>
+    <PaneForm
+      title="New API key"
+      action="Make the key"
+      ready={ready}
+      saving={make.isPending}
+      submit={() => make.mutate({ body })}
+      onClose={close}
+    >
       {first && (
         <p className="retired">
           From this key on, each request needs a key. This page goes on with it; agents on this machine need one of their own. So the first
@@ -110,9 +105,7 @@ function KeyForm({ first, onClose }: FormProps) {
         ))}
       </fieldset>
       <ChoiceField label="Workspaces" disabled={first} value={draft.serves} set={(serves) => set({ serves })} options={SERVES} />
-      {!everywhere && (
-        <AreaField label="Names of workspaces, one on each line" required value={draft.served} set={(served) => set({ served })} />
-      )}
+      {!all && <AreaField label="Names of workspaces, one on each line" required value={draft.served} set={(served) => set({ served })} />}
       <TextField
         label="Last day (UTC); without one, it never expires"
         type="date"

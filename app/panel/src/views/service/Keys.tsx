@@ -1,75 +1,66 @@
-import { ApiError } from "../../api/client";
-import { useKeys } from "../../api/keys";
-import type { StoredKey } from "../../api/schema";
-import { day, exactMoment, whole } from "../../parts/format";
+import { useState } from "react";
+import { ApiError, everywhere } from "../../api/client";
+import type { MadeKey, StoredKey } from "../../api/schema";
+import { CopyButton } from "../../parts/CopyButton";
+import { day, exactMoment } from "../../parts/format";
 import { Icon } from "../../parts/Icon";
-import { ListPane, ListRow } from "../../parts/list";
-import { Empty } from "../../parts/states";
-import { changeAddress, linkWith, useAddress } from "../../state/address";
-import { changeKey } from "../../state/session";
-import { useListKeys } from "../../state/stepping";
+import { Answered, Empty } from "../../parts/states";
+import { type Column, Table } from "../../parts/Table";
+import { OneLine } from "../../parts/text";
+import { changeAddress, useAddress } from "../../state/address";
+import { notify, notifyFailure } from "../../state/notices";
+import { changeKey, madeKey } from "../../state/session";
+import { useShortcuts } from "../../state/shortcuts";
 import { useTitle } from "../../state/title";
-import { KeyDetail } from "./KeyDetail";
-import { NewKey } from "./KeyForm";
+import { KeyForm } from "./KeyForm";
 
 const NEW = "new";
 const FORBIDDEN = 403;
+const { cache, queryOptions, useMutation, useQuery } = everywhere;
 
-function make(): void {
-  changeAddress({ key: NEW }, { follow: true });
+/** Keys belong to no workspace: they are the same in all of them. */
+export function listAgain(): Promise<void> {
+  return cache.invalidateQueries(queryOptions("get", "/api/keys"));
 }
 
-/** The API keys that the reader's own may manage, and beside them the one that is open. */
+/** The API keys that the reader's own may manage; a new one is made above them. */
 export function Keys() {
-  const open = useAddress().params.get("key");
-  const query = useKeys();
-  const keys = query.data ?? [];
-  const refused = query.error instanceof ApiError && query.error.status === FORBIDDEN ? query.error.message : null;
-  const close = useListKeys({ parameter: "key", ids: keys.map(({ id }) => id), open, lineOf }, refused === null ? { n: make } : {});
+  const writing = useAddress().params.get("key") === NEW;
+  const made = madeKey.use();
+  const query = useQuery("get", "/api/keys", {}, {}, cache);
+  const make = () => changeAddress({ key: NEW }, { follow: true });
+  const close = () => changeAddress({ key: null });
+  useShortcuts({ n: make, Escape: close });
   useTitle("API keys");
-  if (refused !== null) return <Refused reason={refused} />;
+  if (query.error instanceof ApiError && query.error.status === FORBIDDEN) return <Refused reason={query.error.message} />;
   return (
-    <div className={`runs ${open ? "with-detail" : ""}`}>
-      <ListPane name="API keys" query={query} nothing={query.isSuccess && keys.length === 0 && <Nothing />} toolbar={<Toolbar />}>
-        <ol>
-          {keys.map((key) => (
-            <Row key={key.id} item={key} open={key.id === open} />
-          ))}
-        </ol>
-      </ListPane>
-      {open === NEW
-        ? query.isSuccess && <NewKey keys={keys} onClose={close} />
-        : open && <KeyDetail key={open} id={open} query={query} onClose={close} />}
-    </div>
-  );
-}
-
-function lineOf(id: string): string {
-  return `key-${id}`;
-}
-
-function Toolbar() {
-  return (
-    <p className="note-actions">
-      <button type="button" onClick={make} title="Make a key (n)">
-        <Icon name="plus" />
-        Make a key
-      </button>
-    </p>
-  );
-}
-
-function Nothing() {
-  return (
-    <Empty title="No API keys yet">
-      <p>
-        A key lets one client in, for some workspaces and with some scopes. From the first key on, each request needs one. The command{" "}
-        <code>priors key create</code> makes keys, too.
-      </p>
-      <button type="button" className="primary" onClick={make}>
-        Make the first key
-      </button>
-    </Empty>
+    <section className="audit" aria-label="API keys">
+      {made && <Secret made={made} />}
+      <Answered query={query} name="list of API keys">
+        {(keys) => (
+          <>
+            {writing ? (
+              <KeyForm keys={keys} onClose={close} />
+            ) : (
+              <p className="note-actions">
+                <button type="button" onClick={make} title="Make a key (n)">
+                  <Icon name="plus" />
+                  Make a key
+                </button>
+              </p>
+            )}
+            {keys.length > 0 ? (
+              <Table label="API keys" columns={COLUMNS} rows={keys} keyOf={({ id }) => id} />
+            ) : (
+              <Empty title="No API keys yet">
+                A key lets one client in, for some workspaces and with some scopes. From the first key on, each request needs one. The
+                command <code>priors key create</code> makes keys, too.
+              </Empty>
+            )}
+          </>
+        )}
+      </Answered>
+    </section>
   );
 }
 
@@ -87,50 +78,88 @@ function Refused({ reason }: { readonly reason: string }) {
   );
 }
 
-function Row({ item, open }: { readonly item: StoredKey; readonly open: boolean }) {
-  const standing = standingOf(item);
+/** The secret of the key that was made last. */
+function Secret({ made: { key, secret } }: { readonly made: MadeKey }) {
   return (
-    <ListRow
-      line={lineOf(item.id)}
-      href={linkWith({ key: item.id })}
-      open={open}
-      title={item.name}
-      marks={standing !== "active" && <span className="cue-state">{standing}</span>}
-      excerpt={`${item.scopes.join(", ")} in ${servedBy(item)}`}
-      facts={
-        <>
-          <span>{endOf(item)}</span>
-          <span className="dates">{lastUseOf(item)}</span>
-        </>
-      }
-    />
+    <section className="key-secret" aria-label="Secret">
+      <p>
+        The secret of <OneLine text={key.name} /> is shown this once. Copy it now: the service keeps only its hash.
+      </p>
+      <pre tabIndex={0}>{secret}</pre>
+      <p className="note-actions">
+        <CopyButton text={secret} />
+        <button type="button" className="quiet" onClick={() => madeKey.set(null)}>
+          Hide it for good
+        </button>
+      </p>
+    </section>
   );
 }
 
-export type Standing = "active" | "expired" | "revoked";
+const COLUMNS: readonly Column<StoredKey>[] = [
+  { name: "Name", cell: ({ name }) => <OneLine text={name} /> },
+  { name: "Scopes", cell: ({ scopes }) => scopes.join(", ") },
+  { name: "Workspaces", cell: ({ workspaces }) => workspaces?.join(", ") ?? "all workspaces" },
+  { name: "Ends", cell: endOf },
+  { name: "Used", kind: "extra", cell: ({ last_used_at }) => (last_used_at === null ? "never used" : exactMoment(last_used_at)) },
+  { name: "Change", cell: (item) => isActive(item) && <Actions item={item} /> },
+];
 
-export function standingOf({ revoked_at, expires_at }: StoredKey, now: number = Date.now()): Standing {
-  if (revoked_at !== null) return "revoked";
-  return expires_at !== null && Date.parse(expires_at) <= now ? "expired" : "active";
-}
-
-export function servedBy({ workspaces }: StoredKey): string {
-  return workspaces === null ? "all workspaces" : workspaces.join(", ");
+function isActive({ revoked_at, expires_at }: StoredKey): boolean {
+  return revoked_at === null && (expires_at === null || Date.parse(expires_at) > Date.now());
 }
 
 /** The end of a key's life, as a short text. */
-export function endOf(key: StoredKey): string {
+function endOf(key: StoredKey): string {
   if (key.revoked_at !== null) return `revoked ${day(key.revoked_at)}`;
   if (key.expires_at === null) return "never expires";
-  return `${standingOf(key) === "expired" ? "expired" : "expires"} ${exactMoment(key.expires_at)}`;
+  return `${isActive(key) ? "expires" : "expired"} ${exactMoment(key.expires_at)}`;
 }
 
-/** The limit of a key's use that is not the setting's, as a short text; null without one. */
-export function limitOf({ requests_per_minute }: StoredKey): string | null {
-  if (requests_per_minute === null) return null;
-  return requests_per_minute === 0 ? "no limit of requests" : `${whole(requests_per_minute)} requests a minute`;
-}
-
-export function lastUseOf({ last_used_at }: StoredKey): string {
-  return last_used_at === null ? "never used" : `last used ${exactMoment(last_used_at)}`;
+/** Ends an active key at once, or a day after another has taken its place. */
+function Actions({ item: { id, name } }: { readonly item: StoredKey }) {
+  const [sure, setSure] = useState(false);
+  const rotate = useMutation("post", "/api/keys/{key_id}/rotate", {
+    onSuccess: (made) => {
+      madeKey.set(made);
+      return listAgain();
+    },
+    onError: (error) => notifyFailure("The key could not be rotated", error),
+  });
+  const revoke = useMutation("delete", "/api/keys/{key_id}", {
+    onSuccess: () => {
+      notify(`The key ${name} is revoked`);
+      return listAgain();
+    },
+    onError: (error) => notifyFailure("The key could not be revoked", error),
+  });
+  const params = { path: { key_id: id } };
+  if (sure) {
+    return (
+      <p className="note-actions">
+        Nobody can undo this.
+        <button type="button" autoFocus onClick={() => setSure(false)}>
+          Keep it
+        </button>
+        <button type="button" className="danger" disabled={revoke.isPending} onClick={() => revoke.mutate({ params })}>
+          Revoke it for good
+        </button>
+      </p>
+    );
+  }
+  return (
+    <p className="note-actions">
+      <button
+        type="button"
+        title="Make another secret; the old one stays valid for a day"
+        disabled={rotate.isPending}
+        onClick={() => rotate.mutate({ params, body: {} })}
+      >
+        Rotate
+      </button>
+      <button type="button" className="danger" onClick={() => setSure(true)}>
+        Revoke …
+      </button>
+    </p>
+  );
 }
