@@ -112,27 +112,6 @@ async def test_fingers_hit_every_target(browser: Browser, server: str, mapped: s
     await context.close()
 
 
-async def test_titles_are_told_to_fingers(browser: Browser, server: str, mapped: str) -> None:
-    context = await browser.new_context(viewport=NARROW, has_touch=True, is_mobile=True)  # type: ignore[arg-type] # a mapping with the two that it takes
-    page = await context.new_page()
-    await page.goto(f"{server}/memory?q=sources&workspace={mapped}")
-    await page.locator(".mode", has_text="hybrid").tap()
-    hint = page.locator(".hint")
-    await expect(hint).to_contain_text("Found by words and meaning")
-    await page.locator(".list-count").tap()
-    await expect(hint).to_have_count(0)
-    theme = page.get_by_role("button", name="Theme: system. Change the theme")
-    box = await theme.bounding_box()
-    assert box is not None
-    session = await context.new_cdp_session(page)
-    finger = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
-    await session.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [finger]})
-    await expect(hint).to_have_text("Theme: system")
-    await session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
-    await expect(theme).to_be_visible()
-    await context.close()
-
-
 @pytest.mark.smoke
 async def test_the_focus_never_falls_to_the_body(open_panel: Open, api: httpx.AsyncClient) -> None:
     (memory_id,) = await stored(api, {"kind": "note", "title": "Alone", "body": "A lesson about registers."})

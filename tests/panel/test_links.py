@@ -77,19 +77,3 @@ async def test_links_to_what_the_map_does_not_show_are_counted(open_panel: Open,
     _, spares, _ = await linked(api)
     page = await open_panel("/memory?look=map", {"memory": spares, "limit": "2"})
     await expect(page.locator(".map").get_by_label("Links").get_by_role("listitem")).to_have_text(["Not shown 1"])
-
-
-async def test_a_person_adds_a_link_and_takes_it_away(open_panel: Open, api: httpx.AsyncClient) -> None:
-    pump, _, dough = await linked(api)
-    page = await open_panel(params={"memory": dough})
-    pane = page.locator(".pane-detail")
-    await pane.get_by_text("Add a link").click()
-    await pane.get_by_label("This memory …").fill("contradicts")
-    await pane.get_by_label("ID of the other memory").fill(pump)
-    await pane.get_by_role("button", name="Add", exact=True).click()
-    links = pane.get_by_label("Links")
-    await expect(links.get_by_role("heading", name="Contradicts")).to_be_visible()
-    await links.locator(".linked", has_text="Contradicts").get_by_role("button", name="Remove the link").click()
-    await expect(links.get_by_role("heading", name="Contradicts")).to_have_count(0)
-    await page.get_by_role("button", name="Undo").last.click()
-    await expect(links.get_by_role("heading", name="Contradicts")).to_be_visible()

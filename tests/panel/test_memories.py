@@ -220,11 +220,9 @@ async def test_an_observation_shows_its_whole_story(open_panel: Open, api: httpx
     page = await open_panel(params={"memory": memory_id})
     detail = page.locator(".pane-detail")
     await expect(detail.locator("strong").get_by_text("judge", exact=True)).to_be_visible()
-    await expect(detail.locator(".fact-list .issue")).to_have_count(1)
-    await expect(detail.locator(".fact-list .issue")).to_contain_text("SOM without a method")
+    await expect(detail.locator(".fact-list li")).to_have_count(4)
     await expect(detail.locator(".fact-list li").first).to_have_text("[1] The register")
-    await expect(detail.get_by_text("Given to one run in 3 recalls")).to_be_visible()
-    await expect(detail.locator(".issue-mark")).to_contain_text("wiggum")
+    await expect(detail.get_by_text("Given 3 times")).to_be_visible()
     await expect(detail.locator(".neighbours li")).to_have_text(
         ["0Place 0", re.compile("^1Judged The judge took"), "2Place 2"]
     )
@@ -347,9 +345,9 @@ async def test_many_are_selected_and_changed(open_panel: Open, api: httpx.AsyncC
     tagged = (await api.get("/api/memories", params={"tag": "spring"})).json()["memories"]
     assert {memory["id"] for memory in tagged} == set(ids[1:])
     await expect(page.locator(".list-count p")).to_have_text("3 selected")
-    await page.get_by_label("Tag for the selected memories").fill("spring")
-    await page.get_by_role("button", name="Untag").click()
-    await expect(page.locator(".notice", has_text="3 memories no longer tagged spring")).to_be_visible()
+    await page.keyboard.press("Escape")
+    await page.keyboard.press("z")
+    await expect(page.get_by_text("Tag removed")).to_be_visible()
     assert (await api.get("/api/memories", params={"tag": "spring"})).json()["memories"] == []
     await page.get_by_role("button", name="Rate all selected memories up").click()
     await expect(page.locator(".row .quality.good")).to_have_count(3)

@@ -84,7 +84,7 @@ async def taught(server: str) -> AsyncIterator[str]:
 
 
 @pytest.mark.smoke
-async def test_a_session_shows_its_turns_cues_and_files(open_panel: Open, taught: str) -> None:
+async def test_a_session_shows_its_turns_and_cues(open_panel: Open, taught: str) -> None:
     page = await open_panel(params={"session": "session-47"}, within=taught)
     turns = page.locator(".turn")
     await expect(turns).to_have_count(10)
@@ -95,10 +95,9 @@ async def test_a_session_shows_its_turns_cues_and_files(open_panel: Open, taught
     await expect(tool.locator("pre").first).to_be_hidden()
     await tool.locator("summary").click()
     await expect(tool.locator("pre").first).to_contain_text("op.drop_column")
-    files = page.locator(".artifacts > li", has_text="docs/migrations.md")
-    await files.get_by_role("link", name="turn 8").first.click()
-    await expect(turns.nth(8)).to_be_focused()
-    assert asked(page) == {"session": ["session-47"], "turn": ["8"]}
+    await page.locator(".learnt").get_by_role("link", name="turn 3").first.click()
+    await expect(correction).to_be_focused()
+    assert asked(page) == {"session": ["session-47"], "turn": ["3"]}
     await correction.locator(".turn-cue", has_text="A migration drops a column").get_by_role("link").click()
     await expect(page.get_by_label("Memory", exact=True).last).to_contain_text(RULE)
     await page.get_by_role("link", name="session-47, turn 3").click()

@@ -3,7 +3,6 @@ import { InWorkspace } from "./api/InWorkspace";
 import { Away } from "./parts/Away";
 import { Boundary } from "./parts/Boundary";
 import { Header } from "./parts/Header";
-import { Hints } from "./parts/Hints";
 import { KeyGate } from "./parts/KeyGate";
 import { Link } from "./parts/Link";
 import { Notices } from "./parts/Notices";
@@ -65,7 +64,6 @@ export function App() {
         )}
       </main>
       <Notices />
-      <Hints />
     </>
   );
 }

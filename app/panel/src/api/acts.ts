@@ -5,7 +5,7 @@ import { several } from "../parts/format";
 import { notify, notifyFailure } from "../state/notices";
 import { answerOf, type Service, useService } from "./client";
 import { refresh } from "./copies";
-import type { Changed, Cue, CueEdit, LinkDeletion, MemoryPage, ProposalView } from "./schema";
+import type { Changed, Cue, CueEdit, MemoryPage, ProposalView } from "./schema";
 
 interface Done {
   /** What the notice says. */
@@ -43,7 +43,6 @@ function useAct<Given, Answer>({ send, done, failed }: Act<Given, Answer>) {
 }
 
 type State = "live" | "deleted" | "quarantined";
-type TagVerb = "tag" | "untag";
 
 function change({ ask }: Service, state: State, ids: readonly string[]): Promise<Changed> {
   return answerOf(ask.PATCH("/api/memories", { body: { ids, state } }));
@@ -78,29 +77,19 @@ function sentenceOfUndo(said: string, { changed, missing }: Changed): string {
   return missing.length ? `${said}, except for ${several(missing.length)} that changed in the meantime` : said;
 }
 
-const TAGGING = {
-  tag: {
-    opposite: "untag",
-    done: "tagged",
-    left: "already had the tag or cannot have more tags",
-    back: "Tag removed",
-    failed: "Nothing was tagged",
-  },
-  untag: { opposite: "tag", done: "no longer tagged", left: "did not have the tag", back: "Tag restored", failed: "No tag was removed" },
-} as const;
-
-/** Gives memories a tag or takes it from them; the undo changes those that this changed. */
-export function useTagging(verb: TagVerb) {
-  const { opposite, done, left, back, failed } = TAGGING[verb];
-  const send = ({ ask }: Service, way: TagVerb, ids: readonly string[], tag: string) =>
+/** Gives memories a tag; the undo takes it from those that this changed. */
+export function useTagging() {
+  const send = ({ ask }: Service, way: "tag" | "untag", ids: readonly string[], tag: string) =>
     answerOf(ask.PATCH("/api/memories", { body: { ids, [way]: tag } }));
   return useAct({
-    send: ({ ids, tag }: { readonly ids: readonly string[]; readonly tag: string }, service) => send(service, verb, ids, tag),
+    send: ({ ids, tag }: { readonly ids: readonly string[]; readonly tag: string }, service) => send(service, "tag", ids, tag),
     done: ({ changed, missing }, { tag }, service) => {
-      const said = `${several(changed.length)} ${done} ${tag}${missing.length ? `; ${several(missing.length)} ${left}` : ""}`;
-      return changed.length ? { said, undo: async () => sentenceOfUndo(back, await send(service, opposite, changed, tag)) } : { said };
+      const left = missing.length ? `; ${several(missing.length)} already had the tag or cannot have more tags` : "";
+      const said = `${several(changed.length)} tagged ${tag}${left}`;
+      const undo = async () => sentenceOfUndo("Tag removed", await send(service, "untag", changed, tag));
+      return changed.length ? { said, undo } : { said };
     },
-    failed,
+    failed: "Nothing was tagged",
   });
 }
 
@@ -128,26 +117,6 @@ export function useChange(action: keyof typeof CHANGES) {
       return changed.length ? { said, undo: async () => sentenceOfUndo("Change undone", await undo()) } : { said };
     },
     failed: `Nothing was ${done}`,
-  });
-}
-
-const LINKING = {
-  add: { opposite: "remove", done: "Link added", failed: "The link could not be added" },
-  remove: { opposite: "add", done: "Link removed", failed: "The link could not be removed" },
-} as const;
-
-/** Adds a link or removes it; an undo does the opposite. */
-export function useLinking(way: keyof typeof LINKING) {
-  const { opposite, done, failed } = LINKING[way];
-  const send = async ({ ask }: Service, to: keyof typeof LINKING, link: LinkDeletion & { readonly weight: number }) => {
-    const { weight: _, ...ends } = link;
-    if (to === "remove") await ask.POST("/api/links", { body: { remove: ends } });
-    else await ask.POST("/api/links", { body: { links: [link] } });
-  };
-  return useAct({
-    send: (link: LinkDeletion & { readonly weight: number }, service) => send(service, way, link),
-    done: (_answer, link, service) => ({ said: done, undo: async () => send(service, opposite, link).then(() => LINKING[opposite].done) }),
-    failed,
   });
 }
 

@@ -2,7 +2,7 @@
 
 import { keepPreviousData, type UseInfiniteQueryResult } from "@tanstack/react-query";
 import { useEffect, useMemo } from "react";
-import { answerOf, everywhere, type Service, useService } from "./client";
+import { everywhere, useService } from "./client";
 import { copiesOf } from "./copies";
 import type { Cue, Filters, MemoryView } from "./schema";
 
@@ -45,16 +45,6 @@ function memoriesOf({ filters, user, sort, order }: Listing) {
 
 export function useMemories(listing: Listing, enabled: boolean) {
   return useService().useInfiniteQuery("get", "/api/memories", { params: { query: memoriesOf(listing) } }, { ...PAGED, enabled });
-}
-
-/** Asks for the first page of a list before it is drawn. */
-export function askForMemories({ ask, cache }: Service, listing: Listing): void {
-  const query = memoriesOf(listing);
-  void cache.prefetchInfiniteQuery({
-    queryKey: ["get", "/api/memories", { params: { query } }],
-    queryFn: () => answerOf(ask.GET("/api/memories", { params: { query: { ...query, cursor: "" } } })),
-    initialPageParam: "",
-  });
 }
 
 /** It is a trial, and no agent's recall. */

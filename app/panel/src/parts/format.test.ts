@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { bytes, counted, duration, exactMoment, milliseconds, money, signed, withMinus } from "./format";
-import { byPhrase, isGiven, phraseOf } from "./relations";
+import { phraseOf } from "./relations";
 
 describe("numbers and moments", () => {
   it("are written one way everywhere", () => {
@@ -30,14 +30,5 @@ describe("a link", () => {
     expect(phraseOf({ relation: "supersedes", direction: "out" })).toBe("supersedes");
     expect(phraseOf({ relation: "supersedes", direction: "in" })).toBe("superseded by");
     expect(phraseOf({ relation: "was_seen_by", direction: "in" })).toBe("was seen by (of the other)");
-  });
-
-  it("stands with those of its name, and can be removed where a person set it", () => {
-    const links = ["similar", "causes", "similar"].map((relation) => ({ relation, direction: "out" }));
-    expect([...byPhrase(links)].map(([phrase, group]) => [phrase, group.length])).toEqual([
-      ["similar to", 2],
-      ["causes", 1],
-    ]);
-    expect([isGiven("causes"), isGiven("similar")]).toEqual([true, false]);
   });
 });

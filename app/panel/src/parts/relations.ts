@@ -24,20 +24,3 @@ export function phraseOf({ relation, direction }: Linking): string {
   const [out, back] = PHRASES[relation] ?? [words, `${words} (of the other)`];
   return direction === "out" ? out : back;
 }
-
-const FOUND: ReadonlySet<string> = new Set(["next", "mentions", "same_entity", "similar", "same_task"]);
-
-/** Returns true if people and callers set the relation; the others are found again after they are removed. */
-export function isGiven(relation: string): boolean {
-  return !FOUND.has(relation);
-}
-
-/** Links by what they are called, in the order in which they come. */
-export function byPhrase<T extends Linking>(links: readonly T[]): ReadonlyMap<string, readonly T[]> {
-  const groups = new Map<string, T[]>();
-  for (const link of links) {
-    const phrase = phraseOf(link);
-    groups.set(phrase, [...(groups.get(phrase) ?? []), link]);
-  }
-  return groups;
-}

@@ -1,6 +1,4 @@
-import { useService } from "../../api/client";
 import type { MemoryView } from "../../api/schema";
-import { Icon } from "../../parts/Icon";
 import { findingsOf, MarkedText } from "../../parts/MarkedText";
 import { Markdown } from "../../parts/text";
 
@@ -16,38 +14,18 @@ export function Narrative({ memory }: { readonly memory: MemoryView }) {
 
 export function Facts({ memory }: { readonly memory: MemoryView }) {
   const facts = memory.observation?.facts ?? [];
-  const evaluator = useService().useQuery(
-    "get",
-    "/api/status",
-    {},
-    // Not asked for while nothing looks like an issue.
-    { select: (status) => status.evaluator, staleTime: Number.POSITIVE_INFINITY, enabled: facts.some((fact) => fact.startsWith("[")) },
-  ).data;
   if (facts.length === 0) return null;
   return (
     <section>
       <h3>Facts</h3>
       <ul className="fact-list">
         {facts.map((fact, place) => (
-          <Fact key={place} text={fact} evaluator={evaluator} />
+          <li key={place} dir="auto">
+            {fact}
+          </li>
         ))}
       </ul>
     </section>
-  );
-}
-
-/** An evaluator's issue begins with the evaluator's name; brackets alone make none. */
-function Fact({ text, evaluator }: { readonly text: string; readonly evaluator: string | undefined }) {
-  const mark = `[${evaluator}] `;
-  if (evaluator === undefined || !text.startsWith(mark)) return <li dir="auto">{text}</li>;
-  return (
-    <li className="issue" dir="auto">
-      <span className="issue-mark">
-        <Icon name="flag" />
-        Issue · {evaluator}
-      </span>{" "}
-      {text.slice(mark.length)}
-    </li>
   );
 }
 

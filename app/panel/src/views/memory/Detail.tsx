@@ -15,7 +15,7 @@ import { useSubject } from "../../state/tried";
 import { Facts as FactList, Findings, Narrative, Text } from "./Content";
 import { CueDetail } from "./cue/CueDetail";
 import { Judging } from "./Judging";
-import { AddLink, Links } from "./Links";
+import { Links } from "./Links";
 import { NoteForm } from "./NoteForm";
 import { Chain, Place } from "./Provenance";
 import { linkToTurn } from "./session/asked";
@@ -89,7 +89,6 @@ function Whole({ memory, lead }: { readonly memory: MemoryView; readonly lead: R
       <Tags tags={memory.tags} />
       <Place memory={memory} />
       <Links id={memory.id} />
-      <AddLink id={memory.id} />
       <Chain memory={memory} />
       <Origin memory={memory} />
     </article>
@@ -163,17 +162,6 @@ function Tags({ tags }: { readonly tags: readonly string[] }) {
   );
 }
 
-const COMPRESSORS: Readonly<Record<string, string>> = {
-  given: "None (the client sent the observation)",
-  extractive: "Extractive",
-  llm: "Language model",
-};
-
-function compressionOf({ compressor, model }: NonNullable<MemoryView["observation"]>): string {
-  const name = COMPRESSORS[compressor] ?? compressor;
-  return model ? `${name} (${model})` : name;
-}
-
 function Origin({ memory }: { readonly memory: MemoryView }) {
   const { observation } = memory;
   return (
@@ -184,7 +172,7 @@ function Origin({ memory }: { readonly memory: MemoryView }) {
         ["Retired", memory.valid_until && exactMoment(memory.valid_until)],
         ["Task", observation?.task],
         ["Output", observation?.output_path],
-        ["Compression", observation && compressionOf(observation)],
+        ["Compression", observation && [observation.compressor, observation.model].filter(Boolean).join(", ")],
         ["User", memory.user],
         ["Language", memory.language],
         ["Tokens", String(memory.tokens)],

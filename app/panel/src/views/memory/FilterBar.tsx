@@ -1,9 +1,9 @@
-import { type ReactNode, useId, useState } from "react";
+import { type ComponentProps, type ReactNode, useId, useState } from "react";
 import { useService } from "../../api/client";
 import { useFacets } from "../../api/queries";
 import type { FacetView } from "../../api/schema";
 import { Choice, ChoiceField, Field } from "../../parts/Field";
-import { withMinus } from "../../parts/format";
+import { capitalised } from "../../parts/format";
 import { Icon } from "../../parts/Icon";
 import { changeAddress, useAddress } from "../../state/address";
 import { chipsOf, isRead, NO_FILTERS, SORTS, sortChanges, sortOf } from "./filters";
@@ -82,6 +82,11 @@ export function Filtering({ children }: { readonly children?: ReactNode }) {
   );
 }
 
+const NUMBERS = [
+  { name: "quality", min: -3, max: 3, step: 1 },
+  { name: "score", min: 0, max: 10, step: 0.5 },
+] as const;
+
 function Fields() {
   const facets = useFacets();
   const users = useService().useQuery("get", "/api/users").data?.users ?? [];
@@ -100,10 +105,16 @@ function Fields() {
           options={[["", "Everyone"], ...users.map(({ name, memories }) => [name, `${name} (${memories})`] as const)]}
         />
       )}
-      <Range label="Quality" name="quality" least={-3} most={3} step={1} />
-      <Range label="Score" name="score" least={0} most={10} step={0.5} />
-      <Field label="Dated from">{(id) => <Day id={id} name="since" />}</Field>
-      <Field label="Dated to">{(id) => <Day id={id} name="until" />}</Field>
+      {NUMBERS.map(({ name, ...limits }) => (
+        <fieldset key={name} className="field range">
+          <legend>{capitalised(name)}</legend>
+          <Bound name={`min_${name}`} type="number" aria-label={`Minimum ${name}`} {...limits} />
+          <span aria-hidden>–</span>
+          <Bound name={`max_${name}`} type="number" aria-label={`Maximum ${name}`} {...limits} />
+        </fieldset>
+      ))}
+      <Field label="Dated from">{(id) => <Bound id={id} name="since" type="date" />}</Field>
+      <Field label="Dated to">{(id) => <Bound id={id} name="until" type="date" />}</Field>
     </div>
   );
 }
@@ -133,52 +144,17 @@ function Values({ name, label, values = [] }: ValuesProps) {
   );
 }
 
-interface RangeProps {
-  readonly label: string;
-  readonly name: string;
-  readonly least: number;
-  readonly most: number;
-  readonly step: number;
-}
-
-function Range({ label, name, ...limits }: RangeProps) {
-  return (
-    <fieldset className="field range">
-      <legend>{label}</legend>
-      <End name={`min_${name}`} label={`Minimum ${label.toLowerCase()}`} {...limits} />
-      <span aria-hidden>–</span>
-      <End name={`max_${name}`} label={`Maximum ${label.toLowerCase()}`} {...limits} />
-    </fieldset>
-  );
-}
-
-function End({ name, label, least, most, step }: RangeProps) {
+/** An end of a range; its value is in the address. */
+function Bound({ name, ...rest }: { readonly name: string } & Omit<ComponentProps<"input">, "value" | "onChange">) {
   const { params } = useAddress();
   const given = params.get(name) ?? "";
+  const valid = isRead(name, given);
   return (
     <input
-      type="number"
-      aria-label={label}
-      aria-invalid={given !== "" && !isRead(name, given)}
-      title={withMinus(`From ${least} to ${most}`)}
-      min={least}
-      max={most}
-      step={step}
-      value={Number.isNaN(Number(given)) ? "" : given}
+      aria-invalid={given !== "" && !valid}
+      value={rest.type === "date" && !valid ? "" : given}
       onChange={(event) => changeAddress({ [name]: event.target.value }, { replace: params.has(name) })}
-    />
-  );
-}
-
-function Day({ id, name }: { readonly id: string; readonly name: string }) {
-  const { params } = useAddress();
-  const given = params.get(name) ?? "";
-  return (
-    <input
-      id={id}
-      type="date"
-      value={isRead(name, given) ? given : ""}
-      onChange={(event) => changeAddress({ [name]: event.target.value }, { replace: params.has(name) })}
+      {...rest}
     />
   );
 }

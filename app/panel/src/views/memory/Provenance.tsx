@@ -86,45 +86,28 @@ export function Chain({ memory }: { readonly memory: MemoryView }) {
   );
 }
 
-/** A run that recalls several times is given a memory several times. */
-function givenTo({ given_to }: MemoryUses): string {
-  const runs = new Set(given_to.map((use) => use.run_id)).size;
-  const recalls = new Set(given_to.map((use) => use.recall_id)).size;
-  const named = runs === 1 ? "one run" : `${runs} runs`;
-  return recalls > runs ? `${named} in ${recalls} recalls` : named;
-}
-
-function Runs({ uses }: { readonly uses: MemoryUses }) {
+function Runs({ uses: { made_by, said_by: also, given_to, uses: used } }: { readonly uses: MemoryUses }) {
+  const said_by = [...new Set([made_by, ...also.map(({ run_id }) => run_id)])].filter((run): run is string => Boolean(run));
   return (
     <>
       <p>
-        {uses.made_by ? (
-          <>
-            Made by <Link href={linkTo("/runs", { run: uses.made_by })}>{uses.made_by}</Link>.{" "}
-          </>
-        ) : null}
-        {uses.given_to.length === 0
+        {said_by.length > 0 && "Made by "}
+        {said_by.map((run, place) => (
+          <span key={place}>
+            {place > 0 && ", "}
+            <Link href={linkTo("/runs", { run })}>{run}</Link>
+          </span>
+        ))}
+        {said_by.length > 0 && ". "}
+        {given_to.length === 0
           ? "Not given to any run yet."
-          : `Given to ${givenTo(uses)}${uses.uses ? `; used in outputs ${times(uses.uses)}` : ""}.`}
+          : `Given ${times(given_to.length)}${used ? `, used in outputs ${times(used)}` : ""}.`}
       </p>
-      {uses.said_by.length > 1 && (
-        <p>
-          Runs with the same observation:{" "}
-          {uses.said_by.map((run, place) => (
-            <span key={`${run.run_id} ${run.said_at}`}>
-              {place > 0 && ", "}
-              {run.run_id ? <Link href={linkTo("/runs", { run: run.run_id })}>{run.run_id}</Link> : "an unnamed run"}{" "}
-              <Score value={run.final_score} />
-            </span>
-          ))}
-          . The memory has the best of these scores.
-        </p>
-      )}
-      {uses.given_to.length > 0 && (
+      {given_to.length > 0 && (
         <Table
           label="Runs that were given this memory"
           columns={COLUMNS}
-          rows={uses.given_to}
+          rows={given_to}
           keyOf={({ recall_id, rank }) => `${recall_id} ${rank}`}
         />
       )}

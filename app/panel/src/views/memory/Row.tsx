@@ -39,7 +39,12 @@ export const Row = memo(function Row({ item, open, stop, stored, terms, chosen, 
           <Title title={title} terms={terms} />
         </span>
         <span className="row-marks">
-          {"explain" in item && <Match value={item.score} />}
+          {"explain" in item && (
+            <span className="match">
+              <span className="visually-hidden">match </span>
+              {item.score.toFixed(2)}
+            </span>
+          )}
           <Quality value={item.quality} />
           <Score value={item.final_score} />
         </span>
@@ -72,29 +77,13 @@ function Facts({ item, stored }: Pick<Props, "item" | "stored">) {
         </span>
       )}
       <Verdict value={observation?.verdict} />
-      {"issues" in item && <PresentStates issues={item.issues} />}
+      {"issues" in item && item.issues.length > 0 && (
+        <span className="states">{[...new Set(item.issues.map(({ state }) => state))].join("; ")}</span>
+      )}
       <span className="dates">
         {stored && created && when && day(created) !== day(when) && <span className="extra">stored {day(created)} · </span>}
         {when && <time dateTime={when}>{day(when)}</time>}
       </span>
-    </span>
-  );
-}
-
-function PresentStates({ issues }: { readonly issues: HitView["issues"] }) {
-  if (issues.length === 0) return null;
-  return (
-    <span className="states" title={issues.map(({ title, state }) => `${title}: ${state}`).join("; ")}>
-      {[...new Set(issues.map(({ state }) => state))].join("; ")}
-    </span>
-  );
-}
-
-function Match({ value }: { readonly value: number }) {
-  return (
-    <span className="match" title={`Match ${value.toFixed(2)}: relevance, evaluator's score, ratings and recency combined`}>
-      <span className="visually-hidden">match </span>
-      {value.toFixed(2)}
     </span>
   );
 }

@@ -1,6 +1,5 @@
-import { type FormEvent, useId, useState } from "react";
+import { type FormEvent, useState } from "react";
 import { useChange, useTagging } from "../../api/acts";
-import { useFacets } from "../../api/queries";
 import { useRate } from "../../api/ratings";
 import { Icon } from "../../parts/Icon";
 import { Working } from "../../parts/states";
@@ -8,7 +7,7 @@ import { Working } from "../../parts/states";
 const TAG_LIMIT = 100;
 
 interface Props {
-  readonly chosen: readonly { readonly id: string; readonly tags: readonly string[] }[];
+  readonly chosen: readonly { readonly id: string }[];
 }
 
 const RATINGS = [
@@ -20,10 +19,9 @@ const RATINGS = [
 export function SelectionBar({ chosen }: Props) {
   const ids = chosen.map(({ id }) => id);
   const rate = useRate();
-  const tag = useTagging("tag");
-  const untag = useTagging("untag");
+  const tag = useTagging();
   const remove = useChange("delete");
-  const busy = rate.isPending || tag.isPending || untag.isPending || remove.isPending;
+  const busy = rate.isPending || tag.isPending || remove.isPending;
   return (
     <div className="selection-bar" role="group" aria-label="Change the selected memories">
       {RATINGS.map(({ rating, way, tone }) => (
@@ -38,12 +36,7 @@ export function SelectionBar({ chosen }: Props) {
           <Icon name={way} label={`Rate all selected memories ${way}`} />
         </button>
       ))}
-      <TagForm
-        tags={[...new Set(chosen.flatMap(({ tags }) => tags))].sort()}
-        busy={busy}
-        tag={(name, done) => tag.mutate({ ids, tag: name }, { onSuccess: done })}
-        untag={(name, done) => untag.mutate({ ids, tag: name }, { onSuccess: done })}
-      />
+      <TagForm busy={busy} tag={(name, done) => tag.mutate({ ids, tag: name }, { onSuccess: done })} />
       <button
         type="button"
         className="danger"
@@ -55,25 +48,19 @@ export function SelectionBar({ chosen }: Props) {
         Delete
       </button>
       {rate.isPending && <progress value={rate.done} max={ids.length} aria-label="Ratings sent" />}
-      {(tag.isPending || untag.isPending) && <Working what="Tagging" />}
+      {tag.isPending && <Working what="Tagging" />}
       {remove.isPending && <Working what="Deleting" />}
     </div>
   );
 }
 
-type Tagging = (name: string, done: () => void) => void;
-
 interface TagFormProps {
-  readonly tags: readonly string[];
   readonly busy: boolean;
-  readonly tag: Tagging;
-  readonly untag: Tagging;
+  readonly tag: (name: string, done: () => void) => void;
 }
 
-function TagForm({ tags, busy, tag, untag }: TagFormProps) {
+function TagForm({ busy, tag }: TagFormProps) {
   const [draft, setDraft] = useState("");
-  const known = useFacets().data?.tags ?? [];
-  const list = useId();
   const name = draft.trim();
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -84,26 +71,12 @@ function TagForm({ tags, busy, tag, untag }: TagFormProps) {
       <input
         aria-label="Tag for the selected memories"
         placeholder="Tag"
-        list={list}
         value={draft}
         maxLength={TAG_LIMIT}
         onChange={(event) => setDraft(event.target.value)}
       />
-      <datalist id={list}>
-        {[...new Set([...tags, ...known.map(({ value }) => value)])].map((value) => (
-          <option key={value} value={value} />
-        ))}
-      </datalist>
       <button type="submit" disabled={busy || name === ""}>
         Tag
-      </button>
-      <button
-        type="button"
-        disabled={busy || !tags.includes(name)}
-        title="Remove this tag from the selected memories"
-        onClick={() => untag(name, () => setDraft(""))}
-      >
-        Untag
       </button>
     </form>
   );

@@ -2,7 +2,7 @@ import { useState } from "react";
 import { type CueAction, useCueAction } from "../../../api/acts";
 import { useService } from "../../../api/client";
 import type { Cue } from "../../../api/schema";
-import { day, exactMoment, share } from "../../../parts/format";
+import { day, exactMoment, share, times } from "../../../parts/format";
 import { Icon } from "../../../parts/Icon";
 import { Link } from "../../../parts/Link";
 import { Details } from "../../../parts/pane";
@@ -11,7 +11,7 @@ import { OneLine } from "../../../parts/text";
 import { linkTo } from "../../../state/address";
 import { linkToTurn } from "../session/asked";
 import { CueForm } from "./CueForm";
-import { Counts, heading, Kind, SCOPES } from "./words";
+import { heading, Kind } from "./words";
 
 interface Props {
   readonly id: string;
@@ -47,23 +47,15 @@ function Whole({ cue, decided }: { readonly cue: Cue; readonly decided: boolean 
         <h3>Lesson</h3>
         <p dir="auto">{cue.lesson}</p>
       </section>
-      <section>
-        <h3>When</h3>
-        <p dir="auto">{cue.trigger}</p>
-      </section>
-      <Fields details={cue.details} />
       <Evidence cue={cue} />
-      <section>
-        <h3>Activations</h3>
-        <p>
-          <Counts cue={cue} />
-          {cue.last_fired_at && <span className="muted">, last on {day(cue.last_fired_at)}</span>}
-        </p>
-      </section>
-      <Scope cue={cue} />
       <Details
         title="The cue"
         facts={[
+          ["When", cue.trigger],
+          ...Object.entries(cue.details).map(([name, value]) => [heading(name), [value].flat().join("; ")] as const),
+          ["Activations", countsOf(cue)],
+          ["Action types", cue.action_types.join(", ")],
+          ["Files", cue.files.join(", ")],
           ["Valid from", exactMoment(cue.valid_from)],
           ["Valid until", cue.valid_until && exactMoment(cue.valid_until)],
           ["Edited by a person", cue.edited.map(heading).join(", ")],
@@ -76,6 +68,13 @@ function Whole({ cue, decided }: { readonly cue: Cue; readonly decided: boolean 
   );
 }
 
+function countsOf({ fired, heeded, ignored, last_fired_at: last }: Cue): string {
+  if (fired === 0) return "never fired";
+  const outcomes = [heeded > 0 && `heeded ${times(heeded)}`, ignored > 0 && `ignored ${times(ignored)}`, last && `last on ${day(last)}`];
+  return [`fired ${times(fired)}`, ...outcomes.filter(Boolean)].join(", ");
+}
+
+const SCOPES: Readonly<Record<string, string>> = { project: "this project", user: "this user's projects" };
 const TRUSTS: Readonly<Record<string, string>> = {
   person: "said by a person",
   agent: "concluded by an agent",
@@ -119,26 +118,6 @@ function Standing({ cue }: { readonly cue: Cue }) {
   );
 }
 
-/** The further fields of the cue's kind. */
-function Fields({ details }: Pick<Cue, "details">) {
-  return Object.entries(details).map(([name, value]) => (
-    <section key={name}>
-      <h3>{heading(name)}</h3>
-      {Array.isArray(value) ? (
-        <ol className="fact-list">
-          {value.map((one, place) => (
-            <li key={place} dir="auto">
-              {String(one)}
-            </li>
-          ))}
-        </ol>
-      ) : (
-        <p dir="auto">{String(value)}</p>
-      )}
-    </section>
-  ));
-}
-
 function Evidence({ cue: { evidence } }: { readonly cue: Cue }) {
   return (
     <section>
@@ -155,40 +134,13 @@ function Evidence({ cue: { evidence } }: { readonly cue: Cue }) {
                   {message !== null && `, turn ${message}`}
                 </Link>
               )}
-              {path && <File path={path} section={section} memory={turn_id} />}
+              {path && (
+                <Link href={linkTo("/memory", { memory: turn_id, q: turn_id ? null : path })}>
+                  {section ? `${path}, ${section}` : path}
+                </Link>
+              )}
               {at && <time dateTime={at}>{exactMoment(at)}</time>}
             </p>
-          </li>
-        ))}
-      </ul>
-    </section>
-  );
-}
-
-/** A section of a document, which leads to its chunk. */
-function File(given: { readonly path: string; readonly section: string; readonly memory: string | null }) {
-  const { path, section, memory } = given;
-  const name = <OneLine text={section ? `${path}, ${section}` : path} />;
-  return memory === null ? name : <Link href={linkTo("/memory", { memory })}>{name}</Link>;
-}
-
-/** The actions and files that the cue is about. */
-function Scope({ cue: { action_types, files } }: { readonly cue: Cue }) {
-  if (action_types.length + files.length === 0) return null;
-  return (
-    <section>
-      <h3>Applies to</h3>
-      <ul className="chips">
-        {action_types.map((type) => (
-          <li key={type}>
-            <span className="chip">{type}</span>
-          </li>
-        ))}
-        {files.map((path) => (
-          <li key={path}>
-            <Link className="chip" href={linkTo("/memory", { q: path })} title="Search for this file">
-              <OneLine text={path} />
-            </Link>
           </li>
         ))}
       </ul>

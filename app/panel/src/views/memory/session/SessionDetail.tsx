@@ -1,13 +1,12 @@
 import { useMemo } from "react";
 import { useService } from "../../../api/client";
-import type { SessionCueView, SessionDetailView, TouchedArtifact } from "../../../api/schema";
+import type { SessionCueView, SessionDetailView } from "../../../api/schema";
 import { duration, exactMoment, whole } from "../../../parts/format";
 import { Link } from "../../../parts/Link";
 import { MemoryLink } from "../../../parts/MemoryLink";
 import { OpenedPane, PaneTitle } from "../../../parts/pane";
 import { OneLine } from "../../../parts/text";
-import { linkTo } from "../../../state/address";
-import { kindName } from "../cue/words";
+import { Kind } from "../cue/words";
 import { linkToOwnTurn } from "./asked";
 import { Turn } from "./Turn";
 
@@ -40,10 +39,7 @@ function Whole({ session, turn }: Pick<Props, "turn"> & { readonly session: Sess
         </PaneTitle>
         <Facts session={session} />
       </header>
-      <div className="session-sides">
-        <Learnt cues={session.cues} />
-        <Artifacts artifacts={session.artifacts} />
-      </div>
+      <Learnt cues={session.cues} />
       <section className="transcript" aria-label="Transcript">
         <h3>Transcript</h3>
         <ol>
@@ -81,56 +77,15 @@ function Learnt({ cues }: { readonly cues: readonly SessionCueView[] }) {
       <ul className="learnt">
         {cues.map((cue) => (
           <li key={cue.id}>
-            <span className={`cue-kind ${cue.kind}`}>{kindName(cue.kind)}</span> <MemoryLink id={cue.id} title={cue.lesson} />{" "}
-            {cue.message !== null && <TurnLink turn={cue.message} />}
+            <Kind kind={cue.kind} /> <MemoryLink id={cue.id} title={cue.lesson} />{" "}
+            {cue.message !== null && (
+              <Link className="turn-link" href={linkToOwnTurn(cue.message)} replace>
+                turn {cue.message}
+              </Link>
+            )}
           </li>
         ))}
       </ul>
     </section>
-  );
-}
-
-function TurnLink({ turn }: { readonly turn: number }) {
-  return (
-    <Link className="turn-link" href={linkToOwnTurn(turn)} replace>
-      turn {turn}
-    </Link>
-  );
-}
-
-function Artifacts({ artifacts }: { readonly artifacts: readonly TouchedArtifact[] }) {
-  if (artifacts.length === 0) return null;
-  const files = [...Map.groupBy(artifacts, ({ path }) => path)];
-  return (
-    <section>
-      <h3>Files touched</h3>
-      <ul className="artifacts">
-        {files.map(([path, parts]) => (
-          <li key={path}>
-            <Link href={linkTo("/memory", { q: path })} title="Search for this file">
-              <OneLine text={path} />
-            </Link>
-            {parts.map((part) => (
-              <Part key={part.symbol} part={part} />
-            ))}
-          </li>
-        ))}
-      </ul>
-    </section>
-  );
-}
-
-/** A file as a whole, or a function or section in it. */
-function Part({ part: { symbol, actions, messages } }: { readonly part: TouchedArtifact }) {
-  return (
-    <p className="muted">
-      {symbol && <code>{symbol}</code>} {actions.join(", ")} in{" "}
-      {messages.map((turn, place) => (
-        <span key={turn}>
-          {place > 0 && ", "}
-          <TurnLink turn={turn} />
-        </span>
-      ))}
-    </p>
   );
 }

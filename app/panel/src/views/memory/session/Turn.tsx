@@ -4,7 +4,7 @@ import { capitalised, exactMoment, share } from "../../../parts/format";
 import { Link } from "../../../parts/Link";
 import { MemoryLink } from "../../../parts/MemoryLink";
 import { Markdown, OneLine, unturned } from "../../../parts/text";
-import { kindName } from "../cue/words";
+import { Kind } from "../cue/words";
 import { linkToOwnTurn } from "./asked";
 
 interface Props {
@@ -92,7 +92,7 @@ function Learnt({ cue }: { readonly cue: SessionCueView }) {
   return (
     <div className="turn-cue">
       <p className="row-facts">
-        <span className={`cue-kind ${cue.kind}`}>{kindName(cue.kind)}</span>
+        <Kind kind={cue.kind} />
         <span>confidence {share(cue.confidence)}</span>
         <span>consequence {share(cue.consequence)}</span>
         {cue.state !== "active" && <span className="verdict">{cue.state}</span>}
