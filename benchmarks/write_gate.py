@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from app.foundation.text.passages import FRAME, HEADING
 from app.intake.runs.observations.observation import Outcome
-from app.operations.status import store_statistics
+from app.operations.status import Overview
 from app.recall.retrieval.recall import Query
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.service import Memories
@@ -88,7 +88,7 @@ async def measure(runs: int) -> list[Figure]:
     """The figures of a replay."""
     async with stage() as services:
         stored, new = await replay(services, runs)
-        (statistics,) = await store_statistics(services.database)
+        (statistics,) = await Overview(database=services.database).statistics()
     return [
         Figure(name="runs", value=runs),
         Figure(name="new findings", value=new),

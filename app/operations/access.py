@@ -208,32 +208,6 @@ class AuditQuestion:
     limit: int = 100
 
 
-async def list_entries(
-    database: Database, *, workspace: Workspace | None, asked: AuditQuestion
-) -> Sequence[AuditEntry]:
-    """Returns entries of a workspace, the newest first; without one, those that concern the whole store.
-
-    Raises:
-        InvalidInput: there is no such action, or a moment is outside the years 1 to 9999 in UTC.
-    """
-    if asked.action and asked.action not in ACTIONS:
-        raise InvalidInput("action", f"must be one of {', '.join(ACTIONS)}")
-    check(unstorable({"since": asked.since, "until": asked.until}))
-    values: dict[str, Any] = {"limit": asked.limit, **dict(_values(asked))}
-    statement = _PAGE.format(conditions="".join(_conditions(asked)))
-    place = STORE if workspace is None else workspace.of_everyone()
-    async with database.session(place, transaction=False) as session:
-        words = asked.named.lower().split()
-        if len(words) == 1 and _ID.fullmatch(words[0]):
-            words = []  # an id names its object exactly
-        values["saying"] = await session.column(_SAYING, {"words": words}) if words else []
-        rows = await session.rows(statement, values)
-        entries = [_entry(row, frozenset(values["saying"])) for row in rows]
-        shown = [one for entry in entries if entry.object in _OF_MEMORIES for one in entry.ids[:_TITLED]]
-        titles = {row.memory_id: row.title for row in await session.rows(_TITLES, {"ids": shown})} if shown else {}
-    return [_with_titles(entry, titles) for entry in entries]
-
-
 async def sweep_entries(across: Across, *, days: int) -> int:
     """Destroys entries that are older than `days`, unless these are 0; returns their number."""
     if not days:
@@ -282,3 +256,33 @@ def _entry(row: Row, saying: Collection[str]) -> AuditEntry:
 
 def _hex(found: bytes | None) -> str:
     return "" if found is None else bytes(found).hex()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditLog:
+    """Shows who changed and exported what."""
+
+    database: Database
+
+    async def entries(self, workspace: Workspace | None, asked: AuditQuestion) -> Sequence[AuditEntry]:
+        """Returns entries of a workspace, the newest first; without one, those that concern the whole store.
+
+        Raises:
+            InvalidInput: there is no such action, or a moment is outside the years 1 to 9999 in UTC.
+        """
+        if asked.action and asked.action not in ACTIONS:
+            raise InvalidInput("action", f"must be one of {', '.join(ACTIONS)}")
+        check(unstorable({"since": asked.since, "until": asked.until}))
+        values: dict[str, Any] = {"limit": asked.limit, **dict(_values(asked))}
+        statement = _PAGE.format(conditions="".join(_conditions(asked)))
+        place = STORE if workspace is None else workspace.of_everyone()
+        async with self.database.session(place, transaction=False) as session:
+            words = asked.named.lower().split()
+            if len(words) == 1 and _ID.fullmatch(words[0]):
+                words = []  # an id names its object exactly
+            values["saying"] = await session.column(_SAYING, {"words": words}) if words else []
+            rows = await session.rows(statement, values)
+            entries = [_entry(row, frozenset(values["saying"])) for row in rows]
+            shown = [one for entry in entries if entry.object in _OF_MEMORIES for one in entry.ids[:_TITLED]]
+            titles = {row.memory_id: row.title for row in await session.rows(_TITLES, {"ids": shown})} if shown else {}
+        return [_with_titles(entry, titles) for entry in entries]

@@ -21,6 +21,7 @@ from app.errors import ConfigurationError, DatabaseUnavailable, InvalidInput, St
 from app.foundation.db.database import Database
 from app.foundation.db.migrations import current, upgrade
 from app.foundation.db.pool import DISTRIBUTED, OWNER, libpq_url
+from app.foundation.db.session import Session
 from app.foundation.postgres.cluster import SYNC_METHOD, binary, environment, reason
 from app.settings import VERSION, Settings
 from app.wiring import opened_database
@@ -92,30 +93,31 @@ async def back_up(settings: Settings, folder: Path) -> Backup:
         database = Database(address.url, admin_url=address.admin_url, pool_size=1)
         try:
             revision = await current(database)
-            await _check_undistributed(database)
-            await _note(database)
+            async with database.across() as session:
+                await _check_undistributed(session)
+            # A full disk needs a backup, though it has no room for the entry.
+            with suppress(StorageFull):
+                async with database.across() as session:
+                    await _note(session)
         finally:
             await database.close()
         begun = Backup(kind=_kind(settings), version=VERSION, revision=revision, began_at=datetime.now(UTC))
         return await asyncio.to_thread(_write, begun, libpq_url(address.admin_url), folder)
 
 
-async def _check_undistributed(database: Database) -> None:
+async def _check_undistributed(session: Session) -> None:
     """Refuses a distributed store: pg_dump reads each table at another moment there, so that rows lack their others."""
-    async with database.across() as session:
-        if await session.value(f"SELECT {DISTRIBUTED}"):
-            raise ConfigurationError(
-                "the store is distributed over the nodes of a cluster: copy each node by pg_basebackup, or each"
-                " workspace by `priors workspace dump` (docs/how-to/deployment.md)"
-            )
+    if await session.value(f"SELECT {DISTRIBUTED}"):
+        raise ConfigurationError(
+            "the store is distributed over the nodes of a cluster: copy each node by pg_basebackup, or each"
+            " workspace by `priors workspace dump` (docs/how-to/deployment.md)"
+        )
 
 
-async def _note(database: Database) -> None:
-    """Notes the export in the audit log, if the schema has one and the disk has room: a full disk needs a backup."""
-    with suppress(StorageFull):
-        async with database.across() as session:
-            if await session.value("SELECT to_regclass('audit') IS NOT NULL"):
-                session.changes.note_export("store", 1)
+async def _note(session: Session) -> None:
+    """Notes the export in the audit log, if the schema has one."""
+    if await session.value("SELECT to_regclass('audit') IS NOT NULL"):
+        session.changes.note_export("store", 1)
 
 
 async def restore(settings: Settings, folder: Path, replay: Replay | None = None) -> Backup:

@@ -13,7 +13,7 @@ from app.foundation.db.migrations import LEAST_SERVER, state
 from app.foundation.db.pool import LOGIN_POWERS, SERVICE
 from app.foundation.models.protocols import EmbeddingProvider
 from app.foundation.models.providers import provider_from, read_stored_name
-from app.operations.status import job_queue
+from app.operations.status import Overview
 from app.settings import Settings, check_exposure
 from app.storage.index import indexing, vectors
 from app.storage.index.embedding import MOST_PASSAGES
@@ -180,7 +180,7 @@ class _Checks(NamedTuple):
         )
 
     async def _jobs(self) -> CheckResult:
-        found = await job_queue(self.database)
+        found = await Overview(database=self.database).jobs()
         if found.failed:
             message = (
                 f"{found.failed:,} failed for good: the worker's log has the errors, procrastinate_jobs the rows"

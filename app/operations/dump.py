@@ -82,35 +82,9 @@ class Loaded:
     """Numbers of rows by table."""
 
 
-async def dump(database: Database, *, workspace: Workspace, user: str | None = None) -> AsyncIterator[bytes]:
-    """Yields the lines of a dump of a workspace, or of one of its users, as it is at one moment.
-
-    Raises:
-        InvalidInput: nothing was ever written to the workspace.
-    """
-    seen = workspace.of_everyone() if user is None else workspace.of(user)
-    if workspace.workspace_id == UNMADE:
-        raise InvalidInput("workspace", f"nothing was ever written to {workspace.name}")
-    async with database.session(seen) as session:
-        session.changes.note_export("workspace" if user is None else "user", 1)
-    async for line in _dump_lines(database, workspace=seen, user=user):
-        yield line
-
-
 def rows_of(last_line: bytes) -> int:
     """Returns the number of rows that the last line of a dump tells."""
     return _decode_line(last_line, _EndLine).end
-
-
-async def _dump_lines(database: Database, *, workspace: Workspace, user: str | None) -> AsyncIterator[bytes]:
-    """Yields the lines, and notes nothing in the log."""
-    schema, digest, count = await current(database) or "", sha256(), 0
-    async with database.session(workspace, snapshot=True) as session:
-        async for number, line in _lines(session, schema, user):
-            digest.update(line)
-            count += number
-            yield line
-    yield _line(_EndLine(end=count, sha256=digest.hexdigest()))
 
 
 async def _lines(session: Session, schema: str, user: str | None) -> AsyncIterator[tuple[int, bytes]]:
@@ -132,35 +106,6 @@ async def _lines(session: Session, schema: str, user: str | None) -> AsyncIterat
 
 def _line(value: msgspec.Struct) -> bytes:
     return msgspec.json.encode(value) + b"\n"
-
-
-async def load(database: Database, *, lines: Iterable[bytes], name: str | None = None) -> Loaded:
-    """Loads a dump into a workspace that nothing was written to: all of it, or nothing.
-
-    Raises:
-        InvalidInput: it is no dump, or one of a newer version, or damaged or cut off; or the workspace has something.
-    """
-    given = iter(lines)
-    first = next(given, b"")
-    header = _header(first, known_revisions())
-    target = checked_name(name or str(header.workspace.get("name", "")))
-    counts, is_older = Counter[str](), header.schema != await current(database)
-    async with database.across() as session:
-        with whole.storable("workspace"):
-            workspace_id = await _make_workspace(session, target, header, is_older=is_older)
-            model_id = await _served_model(session, header.model)
-        await session.execute(SILENT)
-        values = {"workspace": workspace_id, "model": model_id or 0}
-        known = await whole.parts(session)
-        for table, batch in _batches(_Checked(first, given), known, is_older=is_older):
-            if table.table != _EMBEDDINGS or model_id is not None:
-                counts[table.table] += await whole.write(session, table, batch, values)
-        session.changes.note("add", "workspace", 1, workspace_id=workspace_id)
-        if is_older:
-            await index_words_again(session, workspace_id)
-        for task in (EMBED, LINK, INDEX, EMBED_CUES):
-            await session.enqueue(task)
-    return Loaded(workspace=target, rows=dict(counts))
 
 
 def _header(line: bytes, known: Sequence[str]) -> _DumpHeader:
@@ -276,3 +221,63 @@ async def _make_workspace(session: Session, name: str, header: _DumpHeader, *, i
     if not await whole.is_empty(session, workspace_id):
         raise InvalidInput("workspace", f"{name} has something already: load into another (`--workspace`), or erase it")
     return workspace_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dumps:
+    """Dumps workspaces, and loads what was dumped."""
+
+    database: Database
+
+    async def dump(self, workspace: Workspace, *, user: str | None = None) -> AsyncIterator[bytes]:
+        """Yields the lines of a dump of a workspace, or of one of its users, as it is at one moment.
+
+        Raises:
+            InvalidInput: nothing was ever written to the workspace.
+        """
+        seen = workspace.of_everyone() if user is None else workspace.of(user)
+        if workspace.workspace_id == UNMADE:
+            raise InvalidInput("workspace", f"nothing was ever written to {workspace.name}")
+        async with self.database.session(seen) as session:
+            session.changes.note_export("workspace" if user is None else "user", 1)
+        async for line in self._dump_lines(seen, user):
+            yield line
+
+    async def load(self, lines: Iterable[bytes], *, name: str | None = None) -> Loaded:
+        """Loads a dump into a workspace that nothing was written to: all of it, or nothing.
+
+        Raises:
+            InvalidInput: it is no dump, or one of a newer version, or damaged or cut off; or the workspace has
+                something.
+        """
+        given = iter(lines)
+        first = next(given, b"")
+        header = _header(first, known_revisions())
+        target = checked_name(name or str(header.workspace.get("name", "")))
+        counts, is_older = Counter[str](), header.schema != await current(self.database)
+        async with self.database.across() as session:
+            with whole.storable("workspace"):
+                workspace_id = await _make_workspace(session, target, header, is_older=is_older)
+                model_id = await _served_model(session, header.model)
+            await session.execute(SILENT)
+            values = {"workspace": workspace_id, "model": model_id or 0}
+            known = await whole.parts(session)
+            for table, batch in _batches(_Checked(first, given), known, is_older=is_older):
+                if table.table != _EMBEDDINGS or model_id is not None:
+                    counts[table.table] += await whole.write(session, table, batch, values)
+            session.changes.note("add", "workspace", 1, workspace_id=workspace_id)
+            if is_older:
+                await index_words_again(session, workspace_id)
+            for task in (EMBED, LINK, INDEX, EMBED_CUES):
+                await session.enqueue(task)
+        return Loaded(workspace=target, rows=dict(counts))
+
+    async def _dump_lines(self, workspace: Workspace, user: str | None) -> AsyncIterator[bytes]:
+        """Yields the lines, and notes nothing in the log."""
+        schema, digest, count = await current(self.database) or "", sha256(), 0
+        async with self.database.session(workspace, snapshot=True) as session:
+            async for number, line in _lines(session, schema, user):
+                digest.update(line)
+                count += number
+                yield line
+        yield _line(_EndLine(end=count, sha256=digest.hexdigest()))

@@ -1,6 +1,7 @@
 """The verb that forgets one subject: a phrase, in everything that a workspace stores."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 from msgspec import Struct
@@ -81,33 +82,6 @@ def checked_phrase(phrase: str) -> str:
     return clean
 
 
-async def forget(
-    database: Database, *, workspace: Workspace, phrase: str, yes: bool = False, confirm: int | None = None
-) -> Forgotten:
-    """Lists where a phrase stands in a workspace, of all its users; with `yes` removes it from there for good.
-
-    It is found as whole words, in any case. A memory that holds it is destroyed whole; from all else the phrase alone
-    is taken out. All of it is one transaction: where it fails, nothing is removed.
-
-    Raises:
-        InvalidInput: the phrase is too short or too common, or stands in many places and `confirm` is not their number.
-    """
-    clean = checked_phrase(phrase)
-    if workspace.workspace_id == UNMADE:
-        return Forgotten(done=yes, total=0, memories={}, in_trash=0, rows={}, files=(), stays=())
-    everyone, pattern = workspace.of_everyone(), phrases.pattern_of(clean)
-
-    async def attempt() -> Forgotten:
-        async with database.session(everyone) as session:
-            ids, found = await _find(session, pattern, done=yes)
-            if yes and found.total:
-                _check_number(found.total, confirm)
-                await _remove(session, pattern, ids, found.total)
-        return found
-
-    return await again_after_deadlock(attempt)
-
-
 async def _find(session: Session, pattern: str, *, done: bool) -> tuple[list[UUID], Forgotten]:
     ids = await phrases.memories_with(session, pattern)
     rows = await phrases.count_rows(session, pattern)
@@ -144,3 +118,37 @@ async def _destroy(session: Session, workspace_id: int, ids: Sequence[UUID]) -> 
     await sessions.blank_of_all(session, blanked)
     await forget_traces(session, ids)
     await refresh_statistics(session, stale=-1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phrases:
+    """Forgets subjects."""
+
+    database: Database
+
+    async def forget(
+        self, workspace: Workspace, phrase: str, *, yes: bool = False, confirm: int | None = None
+    ) -> Forgotten:
+        """Lists where a phrase stands in a workspace, of all its users; with `yes` removes it from there for good.
+
+        It is found as whole words, in any case. A memory that holds it is destroyed whole; from all else the phrase
+        alone is taken out. All of it is one transaction: where it fails, nothing is removed.
+
+        Raises:
+            InvalidInput: the phrase is too short or too common, or stands in many places and `confirm` is not their
+                number.
+        """
+        clean = checked_phrase(phrase)
+        if workspace.workspace_id == UNMADE:
+            return Forgotten(done=yes, total=0, memories={}, in_trash=0, rows={}, files=(), stays=())
+        everyone, pattern = workspace.of_everyone(), phrases.pattern_of(clean)
+
+        async def attempt() -> Forgotten:
+            async with self.database.session(everyone) as session:
+                ids, found = await _find(session, pattern, done=yes)
+                if yes and found.total:
+                    _check_number(found.total, confirm)
+                    await _remove(session, pattern, ids, found.total)
+            return found
+
+        return await again_after_deadlock(attempt)

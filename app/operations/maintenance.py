@@ -38,28 +38,6 @@ async def empty_trash(across: Across, *, days: int) -> int:
     return destroyed
 
 
-async def count_accesses(database: Database, across: Across) -> int:
-    """Counts the recalls of all workspaces that are not counted yet among the accesses of the memories that they gave.
-
-    Each recall is counted once, however many workers count and wherever one of them is killed: it is marked in the
-    transaction that counts it. Returns the number of transactions.
-    """
-    async with across() as session:
-        waiting = await recalls.uncounted_of_all(session)
-    done = 0
-    for workspace_id in waiting:
-
-        async def attempt(workspace_id: int = workspace_id) -> bool:
-            async with database.session(workspace_id) as session:
-                recalled = await recalls.take_uncounted(session)
-                await memories.add_accesses(session, recalled or ())
-            return recalled is not None
-
-        while await again_after_deadlock(attempt):
-            done += 1
-    return done
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
     """A user of a workspace, with the numbers of what is theirs."""
@@ -77,52 +55,16 @@ class User:
 class ForgottenUser:
     """The numbers of what was a user's and is destroyed."""
 
-    memories: int
+    memories: int = 0
     """Number of memories, those in the trash, turns and cues among them."""
-    turns: int
-    cues: int
-    sessions: int
-    ratings: int
-    runs: int
-    recalls: int
-    activations: int
-    contexts: int
-
-
-NOTHING_FORGOTTEN = ForgottenUser(
-    memories=0, turns=0, cues=0, sessions=0, ratings=0, runs=0, recalls=0, activations=0, contexts=0
-)
-
-
-async def list_users(database: Database, *, workspace: Workspace, after: str = "", limit: int = 100) -> Sequence[User]:
-    """Returns the users of a workspace by name, those after `after`."""
-    async with database.session(workspace, transaction=False) as session:
-        return [User(**row._asdict()) for row in await workspaces.users(session, after=after, limit=limit)]
-
-
-async def forget_user(database: Database, *, workspace: Workspace, user: str) -> ForgottenUser:
-    """Destroys everything that is a user's, at once and for good: there is no trash for it.
-
-    A call that was broken off is to be repeated; the second one finishes the work of the first.
-
-    Raises:
-        InvalidInput: nobody can have this name.
-    """
-    if not checked_user(user):
-        raise InvalidInput("user", "is empty; what belongs to nobody is not deleted with a user")
-    if workspace.workspace_id == UNMADE:
-        return NOTHING_FORGOTTEN
-    async with database.session(workspace.of(user)) as session:
-        named = await whole.audited_keys(session)
-    # Before the rows: a later call could not find their names any more. The removal of the rows is logged in turn.
-    async with database.across() as session:
-        await whole.erase_entries_of(session, workspace.workspace_id, user, named)
-    async with database.session(workspace.of(user)) as session:
-        found = await _forget_rows_of(session, user)
-    async with database.across() as session:
-        await whole.erase_entries_of(session, workspace.workspace_id, user, named)
-        session.changes.note_erasure("user", user, workspace.workspace_id)
-    return found
+    turns: int = 0
+    cues: int = 0
+    sessions: int = 0
+    ratings: int = 0
+    runs: int = 0
+    recalls: int = 0
+    activations: int = 0
+    contexts: int = 0
 
 
 async def _forget_rows_of(session: Session, user: str) -> ForgottenUser:
@@ -152,13 +94,70 @@ async def forget_traces(session: Session, destroyed: Sequence[UUID]) -> None:
     await enqueue_statistics(session)
 
 
-async def erase_workspace(database: Database, *, workspace: Workspace) -> Mapping[str, int]:
-    """Destroys a workspace with everything in it, its log and its jobs too; returns the numbers of rows by table.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Maintenance:
+    """Counts accesses; lists users; destroys users and workspaces."""
 
-    Raises:
-        NotFound: nothing was ever written to it.
-    """
-    if workspace.workspace_id == UNMADE:
-        raise NotFound(f"nothing was ever written to the workspace {workspace.name}")
-    async with database.across() as session:
-        return await whole.destroy(session, workspace.workspace_id, workspace.name)
+    database: Database
+
+    async def count_accesses(self, across: Across) -> int:
+        """Counts the recalls of all workspaces that are not counted yet among the accesses of the memories that they
+        gave.
+
+        Each recall is counted once, however many workers count and wherever one of them is killed: it is marked in the
+        transaction that counts it. Returns the number of transactions.
+        """
+        async with across() as session:
+            waiting = await recalls.uncounted_of_all(session)
+        done = 0
+        for workspace_id in waiting:
+
+            async def attempt(workspace_id: int = workspace_id) -> bool:
+                async with self.database.session(workspace_id) as session:
+                    recalled = await recalls.take_uncounted(session)
+                    await memories.add_accesses(session, recalled or ())
+                return recalled is not None
+
+            while await again_after_deadlock(attempt):
+                done += 1
+        return done
+
+    async def list_users(self, workspace: Workspace, *, after: str = "", limit: int = 100) -> Sequence[User]:
+        """Returns the users of a workspace by name, those after `after`."""
+        async with self.database.session(workspace, transaction=False) as session:
+            return [User(**row._asdict()) for row in await workspaces.users(session, after=after, limit=limit)]
+
+    async def forget_user(self, workspace: Workspace, user: str) -> ForgottenUser:
+        """Destroys everything that is a user's, at once and for good: there is no trash for it.
+
+        A call that was broken off is to be repeated; the second one finishes the work of the first.
+
+        Raises:
+            InvalidInput: nobody can have this name.
+        """
+        if not checked_user(user):
+            raise InvalidInput("user", "is empty; what belongs to nobody is not deleted with a user")
+        if workspace.workspace_id == UNMADE:
+            return ForgottenUser()
+        async with self.database.session(workspace.of(user)) as session:
+            named = await whole.audited_keys(session)
+        # Before the rows: a later call could not find their names any more. The removal of the rows is logged in turn.
+        async with self.database.across() as session:
+            await whole.erase_entries_of(session, workspace.workspace_id, user, named)
+        async with self.database.session(workspace.of(user)) as session:
+            found = await _forget_rows_of(session, user)
+        async with self.database.across() as session:
+            await whole.erase_entries_of(session, workspace.workspace_id, user, named)
+            session.changes.note_erasure("user", user, workspace.workspace_id)
+        return found
+
+    async def erase_workspace(self, workspace: Workspace) -> Mapping[str, int]:
+        """Destroys a workspace with everything in it, its log and its jobs too; returns the numbers of rows by table.
+
+        Raises:
+            NotFound: nothing was ever written to it.
+        """
+        if workspace.workspace_id == UNMADE:
+            raise NotFound(f"nothing was ever written to the workspace {workspace.name}")
+        async with self.database.across() as session:
+            return await whole.destroy(session, workspace.workspace_id, workspace.name)

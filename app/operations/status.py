@@ -8,6 +8,7 @@ from app.foundation.db.database import Database
 from app.foundation.db.migrations import head, state
 from app.foundation.db.session import DECIDE, EXTRACT, Row, Session
 from app.foundation.models.protocols import EmbeddingProvider
+from app.operations.week import Week, week_of
 from app.recall.retrieval.candidates import vector_degradation
 from app.recall.retrieval.recall import HYBRID, LEXICAL
 from app.storage.index import indexing
@@ -111,13 +112,6 @@ class Holdings:
     """The subjects of the latest texts, the newest first: titles of chunks, and first requests of sessions."""
 
 
-async def workspace_holdings(database: Database, workspace: Workspace) -> Holdings:
-    """Counts the sessions, cases and lessons of a workspace, and reads what its latest texts are about."""
-    async with database.session(workspace, reading=True) as session:
-        row = await session.one(_HOLDINGS, {"subjects": _LATEST_SUBJECTS})
-    return Holdings(**row._asdict())
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
     """The times of the latest recalls of one purpose, in milliseconds."""
@@ -176,12 +170,6 @@ class JobQueue:
     """Workers that are running."""
 
 
-async def job_queue(database: Database) -> JobQueue:
-    """Returns the jobs that are due, and the workers that are there for them."""
-    async with database.across() as session:
-        return await _queue(session)
-
-
 async def _queue(session: Session) -> JobQueue:
     found = await session.one(_QUEUE, {"cues": [EXTRACT, DECIDE], "alive": _ALIVE_SECONDS})
     return JobQueue(**found._asdict())
@@ -193,44 +181,6 @@ class Tenant:
 
     name: str
     language: str
-
-
-async def list_workspaces(database: Database) -> list[Tenant]:
-    """Returns the workspaces that something was written to, by name."""
-    async with database.across() as session:
-        return [Tenant(name=row.name, language=row.language) for row in await workspaces.all_of_them(session)]
-
-
-async def workspace_status(
-    database: Database, provider: EmbeddingProvider, *, workspace: Workspace, model_loaded: bool
-) -> Status:
-    """Returns the state of a workspace.
-
-    Raises:
-        DatabaseUnavailable: the database does not answer.
-    """
-    revision, mend = await state(database)
-    async with database.session(workspace, reading=True) as session:
-        size = await session.one(_DATABASE)
-        counts = await session.one(COUNTS_OF_ONE, {"most": indexing.MOST_COUNTED})
-        latencies = await session.rows(_LATENCIES, {"limit": _LATEST, "imported": IMPORTED})
-        stored = await active_model(session)
-        on_nodes = await _bytes_on_nodes(session) if session.distributed else 0
-    silent = _vector_silence(provider, stored, counts, model_loaded=model_loaded)
-    reasons = [silent] if silent else []
-    return Status(
-        workspace=workspace.name,
-        language=None if workspace.workspace_id == UNMADE else workspace.language,
-        mode=LEXICAL if reasons else HYBRID,
-        reasons=(*reasons, *([mend] if mend else []), *database.unasked_nodes()),
-        model=provider.model_id,
-        database_bytes=size.bytes + on_nodes,
-        postgres=size.version,
-        pgvector=size.vector_version or "",
-        revision=revision,
-        **counts._asdict(),
-        latencies=tuple(Latency(**row._asdict()) for row in latencies),
-    )
 
 
 async def _bytes_on_nodes(session: Session) -> int:
@@ -273,29 +223,6 @@ class Readiness:
         return not self.reasons
 
 
-async def readiness(database: Database, *, model_loaded: bool) -> Readiness:
-    """Returns the state of the parts that the service needs; it never raises."""
-    silent = "" if model_loaded else _NOT_LOADED
-    revision, answers, waiting, pending_links, full = None, True, 0, 0, ""
-    try:
-        revision, mend = await state(database)
-        if not mend:
-            waiting, pending_links = await pending_counts(database.across)
-        full = await database.lack_of_room()
-    except (DatabaseUnavailable, StorageFull) as error:
-        # A database whose disk takes no changes answers, though it cannot make room for what it is to read.
-        answers, mend = isinstance(error, StorageFull), str(error)
-    return Readiness(
-        database=answers,
-        migrations=revision,
-        head=head(),
-        model=model_loaded,
-        waiting=waiting,
-        pending_links=pending_links,
-        reasons=tuple(filter(None, (silent, mend, full))),
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gauges:
     """The figures of the store that change by themselves, across all workspaces."""
@@ -309,22 +236,6 @@ class Gauges:
     jobs: JobQueue
     move: Move | None
     """The change of model that is in progress or was interrupted."""
-
-
-async def gauges(database: Database) -> Gauges:
-    """Returns the figures that the metrics show.
-
-    Raises:
-        Unavailable: the database does not answer, or cannot read now.
-    """
-    async with database.across() as session:
-        return Gauges(
-            pending=await indexing.pending_count(session),
-            pending_links=await indexing.pending_links_count(session),
-            refused=await memories.refusals_of_all(session),
-            jobs=await _queue(session),
-            move=(await move_state(session)).move,
-        )
 
 
 _COUNTS = f"""
@@ -363,19 +274,111 @@ class WorkspaceStatistics:
     """Memories that were not stored, by reason."""
 
 
-async def store_statistics(database: Database) -> list[WorkspaceStatistics]:
-    """Returns the counts of every workspace, by name."""
-    async with database.across() as session:
-        found = await workspaces.all_of_them(session)
-    return [await _statistics_of(database, workspace) for workspace in found]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """Shows how the store is."""
 
+    database: Database
 
-async def _statistics_of(database: Database, workspace: Row) -> WorkspaceStatistics:
-    async with database.session(workspace.workspace_id, reading=True) as session:
-        row = await session.one(_COUNTS, {"most": indexing.MOST_COUNTED})
-    return WorkspaceStatistics(
-        name=workspace.name,
-        language=workspace.language,
-        live=sum(row.kinds.values()),
-        **row._asdict(),
-    )
+    async def holdings(self, workspace: Workspace) -> Holdings:
+        """Counts the sessions, cases and lessons of a workspace, and reads what its latest texts are about."""
+        async with self.database.session(workspace, reading=True) as session:
+            row = await session.one(_HOLDINGS, {"subjects": _LATEST_SUBJECTS})
+        return Holdings(**row._asdict())
+
+    async def week(self, workspace: Workspace) -> Week:
+        """Counts what memory did for a workspace in the last seven days."""
+        async with self.database.session(workspace, reading=True) as session:
+            return await week_of(session)
+
+    async def jobs(self) -> JobQueue:
+        """Returns the jobs that are due, and the workers that are there for them."""
+        async with self.database.across() as session:
+            return await _queue(session)
+
+    async def workspaces(self) -> list[Tenant]:
+        """Returns the workspaces that something was written to, by name."""
+        async with self.database.across() as session:
+            return [Tenant(name=row.name, language=row.language) for row in await workspaces.all_of_them(session)]
+
+    async def status(self, workspace: Workspace, provider: EmbeddingProvider, *, model_loaded: bool) -> Status:
+        """Returns the state of a workspace.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        revision, mend = await state(self.database)
+        async with self.database.session(workspace, reading=True) as session:
+            size = await session.one(_DATABASE)
+            counts = await session.one(COUNTS_OF_ONE, {"most": indexing.MOST_COUNTED})
+            latencies = await session.rows(_LATENCIES, {"limit": _LATEST, "imported": IMPORTED})
+            stored = await active_model(session)
+            on_nodes = await _bytes_on_nodes(session) if session.distributed else 0
+        silent = _vector_silence(provider, stored, counts, model_loaded=model_loaded)
+        reasons = [silent] if silent else []
+        return Status(
+            workspace=workspace.name,
+            language=None if workspace.workspace_id == UNMADE else workspace.language,
+            mode=LEXICAL if reasons else HYBRID,
+            reasons=(*reasons, *([mend] if mend else []), *self.database.unasked_nodes()),
+            model=provider.model_id,
+            database_bytes=size.bytes + on_nodes,
+            postgres=size.version,
+            pgvector=size.vector_version or "",
+            revision=revision,
+            **counts._asdict(),
+            latencies=tuple(Latency(**row._asdict()) for row in latencies),
+        )
+
+    async def readiness(self, *, model_loaded: bool) -> Readiness:
+        """Returns the state of the parts that the service needs; it never raises."""
+        silent = "" if model_loaded else _NOT_LOADED
+        revision, answers, waiting, pending_links, full = None, True, 0, 0, ""
+        try:
+            revision, mend = await state(self.database)
+            if not mend:
+                waiting, pending_links = await pending_counts(self.database.across)
+            full = await self.database.lack_of_room()
+        except (DatabaseUnavailable, StorageFull) as error:
+            # A database whose disk takes no changes answers, though it cannot make room for what it is to read.
+            answers, mend = isinstance(error, StorageFull), str(error)
+        return Readiness(
+            database=answers,
+            migrations=revision,
+            head=head(),
+            model=model_loaded,
+            waiting=waiting,
+            pending_links=pending_links,
+            reasons=tuple(filter(None, (silent, mend, full))),
+        )
+
+    async def gauges(self) -> Gauges:
+        """Returns the figures that the metrics show.
+
+        Raises:
+            Unavailable: the database does not answer, or cannot read now.
+        """
+        async with self.database.across() as session:
+            return Gauges(
+                pending=await indexing.pending_count(session),
+                pending_links=await indexing.pending_links_count(session),
+                refused=await memories.refusals_of_all(session),
+                jobs=await _queue(session),
+                move=(await move_state(session)).move,
+            )
+
+    async def statistics(self) -> list[WorkspaceStatistics]:
+        """Returns the counts of every workspace, by name."""
+        async with self.database.across() as session:
+            found = await workspaces.all_of_them(session)
+        return [await self._statistics_of(workspace) for workspace in found]
+
+    async def _statistics_of(self, workspace: Row) -> WorkspaceStatistics:
+        async with self.database.session(workspace.workspace_id, reading=True) as session:
+            row = await session.one(_COUNTS, {"most": indexing.MOST_COUNTED})
+        return WorkspaceStatistics(
+            name=workspace.name,
+            language=workspace.language,
+            live=sum(row.kinds.values()),
+            **row._asdict(),
+        )

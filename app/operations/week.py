@@ -3,10 +3,8 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from app.foundation.db.database import Database
-from app.foundation.db.session import EXTRACT
+from app.foundation.db.session import EXTRACT, Session
 from app.storage.memories.memory import first_id
-from app.storage.tenants.workspace import Workspace
 
 _DAYS = 7
 
@@ -56,9 +54,8 @@ class Week:
     """Texts that the injection scan holds back until a person releases them."""
 
 
-async def week_of(database: Database, workspace: Workspace) -> Week:
+async def week_of(session: Session) -> Week:
     """Counts what memory did for a workspace in the last seven days."""
     first = first_id(datetime.now(UTC) - timedelta(days=_DAYS))
-    async with database.session(workspace, reading=True) as session:
-        row = await session.one(_WEEK, {"first": first, "extract": EXTRACT})
+    row = await session.one(_WEEK, {"first": first, "extract": EXTRACT})
     return Week(**row._asdict())

@@ -26,7 +26,7 @@ from priors_client import (
 )
 
 from app.interfaces.backend import ServiceBackend
-from app.operations.maintenance import count_accesses
+from app.operations.maintenance import Maintenance
 from app.recall.retrieval.recall import LARGEST_K, QUERY_LIMIT
 from app.storage.memories.memory import BODY_LIMIT, TAG_LIMIT, TAGS_LIMIT
 from app.storage.memories.service import LARGEST_PAGE, MOST_AT_ONCE
@@ -88,7 +88,7 @@ async def test_a_service_keeps_the_contract(kind: Kind, services: Services, serv
         return kind(stack, loop, services, server), kind(stack, loop, services, server)
 
     def settle() -> None:
-        counting = count_accesses(services.database, services.database.across)
+        counting = Maintenance(database=services.database).count_accesses(services.database.across)
         asyncio.run_coroutine_threadsafe(counting, loop).result()
 
     await asyncio.to_thread(check, Subject(opened, settle))

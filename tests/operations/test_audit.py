@@ -20,8 +20,8 @@ from app.foundation.db.session import Session
 from app.foundation.models.protocols import TokenCounter
 from app.intake.runs.feedback.service import Ratings
 from app.intake.runs.feedback.store import FeedbackEntry
-from app.operations.access import AuditEntry, AuditQuestion, ManagedKeys, list_entries, sweep_entries
-from app.operations.maintenance import forget_user
+from app.operations.access import AuditEntry, AuditLog, AuditQuestion, ManagedKeys, sweep_entries
+from app.operations.maintenance import Maintenance
 from app.storage.links.relations import Link
 from app.storage.links.service import Links
 from app.storage.memories.memory import NewMemory
@@ -39,7 +39,7 @@ RUN = "INSERT INTO runs (workspace_id, run_id) VALUES (%(workspace_id)s, %(run_i
 
 
 async def logged(database: Database, workspace: Workspace | None, **asked: Any) -> list[AuditEntry]:
-    return list(await list_entries(database, workspace=workspace, asked=AuditQuestion(**asked)))
+    return list(await AuditLog(database=database).entries(workspace, AuditQuestion(**asked)))
 
 
 def test_every_table_is_audited_or_says_why_not() -> None:
@@ -192,7 +192,7 @@ async def test_an_erased_user_takes_nothing_out_of_the_log_of_another(database: 
     for user in ("alice", "bob"):
         async with database.session(workspace.of(user)) as session:
             await session.execute(RUN, {"run_id": f"run of {user}"})
-    await forget_user(database, workspace=workspace, user="alice")
+    await Maintenance(database=database).forget_user(workspace, user="alice")
     left = await logged(database, workspace, object="run")
     assert [(entry.user, entry.ids) for entry in left] == [("bob", ("run of bob",))]
 
@@ -213,9 +213,9 @@ async def test_a_user_whose_erasure_was_broken_off_is_erased_by_the_next(
 
     monkeypatch.setattr(whole, "erase_entries_of", broken_off)
     with pytest.raises(DatabaseUnavailable):
-        await forget_user(database, workspace=workspace, user="alice")
+        await Maintenance(database=database).forget_user(workspace, user="alice")
     monkeypatch.undo()
-    await forget_user(database, workspace=workspace, user="alice")
+    await Maintenance(database=database).forget_user(workspace, user="alice")
     left = await logged(database, workspace, object="run")
     assert [(entry.user, entry.ids) for entry in left] == [("", ("run of nobody",))]
 

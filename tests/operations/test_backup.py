@@ -15,7 +15,7 @@ from app.errors import ConfigurationError, DatabaseUnavailable, InvalidInput
 from app.foundation.db.database import Database
 from app.foundation.db.migrations import upgrade
 from app.foundation.postgres.cluster import DataDirectory
-from app.operations.access import AuditQuestion, list_entries
+from app.operations.access import AuditLog, AuditQuestion
 from app.operations.backup import CLUSTER, DUMP, LABEL, Replay, _run, _whole_or_not, back_up, restore
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
@@ -78,7 +78,7 @@ async def test_the_embedded_store_is_restored_up_to_a_moment(services: Services,
         await keep(store, "gate")
         before = datetime.now(UTC)
         made = await back_up(here, folder)
-        (entry,) = await list_entries(store.database, workspace=None, asked=AuditQuestion(action="export"))
+        (entry,) = await AuditLog(database=store.database).entries(None, AuditQuestion(action="export"))
         assert (entry.object, entry.count) == ("store", 1)
         await keep(store, "ball")
         moment = datetime.now(UTC)

@@ -21,7 +21,7 @@ from app.foundation.db.pool import SESSION_SETTINGS
 from app.foundation.db.session import Across
 from app.foundation.models.protocols import TokenCounter
 from app.operations.doctor import diagnose
-from app.operations.status import workspace_status
+from app.operations.status import Overview
 from app.recall.retrieval.recall import Query
 from app.settings import Settings
 from app.storage.index import service as indexes
@@ -184,7 +184,7 @@ async def test_a_node_that_is_away_refuses_the_writes_of_its_own_workspaces_alon
     for silent in (False, True):
         with _silent(database.url, away) if silent else nullcontext():
             asked = time.monotonic()
-            state = await workspace_status(database, own_services.provider, workspace=other, model_loaded=True)
+            state = await Overview(database=database).status(other, own_services.provider, model_loaded=True)
         assert state.database_bytes > _bytes_of(database.url)
         assert time.monotonic() - asked < CITUS_WAITS_SECONDS
     with pytest.raises(DatabaseUnavailable):

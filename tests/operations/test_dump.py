@@ -21,9 +21,9 @@ from app.foundation.db.database import Database
 from app.foundation.db.migrations import SCHEMA
 from app.foundation.models.protocols import TokenCounter
 from app.interfaces.cli.workspace import _open_dump, _read
-from app.operations.access import AuditQuestion, list_entries
-from app.operations.dump import dump, load
-from app.operations.maintenance import NOTHING_FORGOTTEN, erase_workspace, forget_user
+from app.operations.access import AuditLog, AuditQuestion
+from app.operations.dump import Dumps
+from app.operations.maintenance import ForgottenUser, Maintenance
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
 from app.storage.index.models import register
@@ -94,22 +94,22 @@ async def test_a_loaded_dump_has_every_row_and_gives_the_same_answers(services: 
     before = await contents(database, filled)
     assert set(before) == set(ALL)
     assert all(before.values())
-    lines = await lines_of(dump(database, workspace=filled))
+    lines = await lines_of(Dumps(database=database).dump(filled))
     target = await workspace_in(database, f"{filled.name}-2")
-    loaded = await load(database, lines=lines, name=target.name)
+    loaded = await Dumps(database=database).load(lines, name=target.name)
     assert {name: len(rows) for name, rows in before.items()} == loaded.rows
     again = await named(database, loaded.workspace)
     assert await contents(database, again) == before
     wanted = await hits(services, filled, mode="lexical")  # FILL has a memory that is pending for its vector
     assert next(iter(wanted)) == TEXTS[0]
     assert await hits(services, again, mode="lexical") == pytest.approx(wanted)
-    (entry,) = await list_entries(database, workspace=filled, asked=AuditQuestion(action="export"))
+    (entry,) = await AuditLog(database=database).entries(filled, AuditQuestion(action="export"))
     assert (entry.object, entry.count) == ("workspace", 1)
-    loads = await list_entries(database, workspace=again, asked=AuditQuestion())
+    loads = await AuditLog(database=database).entries(again, AuditQuestion())
     assert [(entry.action, entry.object) for entry in loads] == [("add", "workspace")]
     with pytest.raises(InvalidInput, match="has something already"):
-        await load(database, lines=lines, name=loaded.workspace)
-    await erase_workspace(database, workspace=again)
+        await Dumps(database=database).load(lines, name=loaded.workspace)
+    await Maintenance(database=database).erase_workspace(again)
 
 
 def without(lines: list[bytes], place: int) -> list[bytes]:
@@ -121,7 +121,7 @@ def header(lines: list[bytes], **changed: Any) -> list[bytes]:
 
 
 async def test_a_dump_that_is_not_whole_leaves_nothing(services: Services, filled: Workspace) -> None:
-    lines = await lines_of(dump(services.database, workspace=filled))
+    lines = await lines_of(Dumps(database=services.database).dump(filled))
     name = f"{filled.name}-3"
     row = len(lines) - 2  # of a table to which no other refers
     cases: list[tuple[list[bytes], str]] = [
@@ -141,7 +141,7 @@ async def test_a_dump_that_is_not_whole_leaves_nothing(services: Services, fille
     ]
     for given, reason in cases:
         with pytest.raises(InvalidInput, match=reason):
-            await load(services.database, lines=given, name=name)
+            await Dumps(database=services.database).load(given, name=name)
         assert (await named(services.database, name)).workspace_id == UNMADE, reason
 
 
@@ -155,13 +155,13 @@ def signed(lines: list[bytes]) -> list[bytes]:
 async def test_a_dump_of_an_earlier_schema_is_loaded_without_what_this_one_lacks(
     services: Services, filled: Workspace
 ) -> None:
-    lines = header(await lines_of(dump(services.database, workspace=filled)), schema="0031")
+    lines = header(await lines_of(Dumps(database=services.database).dump(filled)), schema="0031")
     named_once = [line.replace(b'"columns":["', b'"columns":["unheard_of","', 1) for line in lines]
     gone = [b'{"table":"gone","columns":["memory_id"]}\n', b'{"memory_id":"one"}\n']
     older = signed([*named_once[:-1], *gone, named_once[-1]])
     wanted = await hits(services, filled, mode="lexical")
     name = f"older-{uuid4().hex[:8]}"
-    loaded = await load(services.database, lines=older, name=name)
+    loaded = await Dumps(database=services.database).load(older, name=name)
     assert "gone" not in loaded.rows
     there = await named(services.database, name)
     assert await hits(services, there, mode="lexical") == pytest.approx(wanted)
@@ -174,10 +174,10 @@ async def test_a_dump_whose_vectors_are_of_another_model_lacks_them_all(
 ) -> None:
     async with services.database.session(filled) as session:
         await session.execute("UPDATE pending_embeddings SET partial = true")
-    lines = await lines_of(dump(services.database, workspace=filled))
+    lines = await lines_of(Dumps(database=services.database).dump(filled))
     async with own_services.database.across() as session:
         await register(session, "another", 384)
-    loaded = await load(own_services.database, lines=lines)
+    loaded = await Dumps(database=own_services.database).load(lines)
     assert "embeddings" not in loaded.rows
     async with own_services.database.across() as session:
         assert await session.column("SELECT DISTINCT partial FROM pending_embeddings") == [False]
@@ -188,26 +188,26 @@ async def test_a_user_leaves_alone(services: Services, counter: TokenCounter, fi
     await WriteGate(database=database, counter=counter).remember(
         filled, [NewMemory(kind="note", body="Alice feeds the zebra.", user="alice")]
     )
-    lines = await lines_of(dump(database, workspace=filled, user="alice"))
+    lines = await lines_of(Dumps(database=database).dump(filled, user="alice"))
     text = b"".join(lines).decode()
     assert "Alice feeds" in text
     assert not any(other in text for other in TEXTS)
-    await load(database, lines=lines, name=f"{filled.name}-4")
+    await Dumps(database=database).load(lines, name=f"{filled.name}-4")
     moved = await contents(database, await named(database, f"{filled.name}-4"))
     assert {name: len(rows) for name, rows in moved.items() if rows} == {
         "memories": 1, "lexical": 1, "pending_embeddings": 1, "pending_links": 1,
     }  # fmt: skip
-    counted = await forget_user(database, workspace=filled, user="alice")
+    counted = await Maintenance(database=database).forget_user(filled, user="alice")
     assert counted.memories == 1
-    for entry in await list_entries(database, workspace=filled, asked=AuditQuestion()):
+    for entry in await AuditLog(database=database).entries(filled, AuditQuestion()):
         assert entry.user != "alice"
-    (erased,) = await list_entries(database, workspace=filled, asked=AuditQuestion(action="erase"))
+    (erased,) = await AuditLog(database=database).entries(filled, AuditQuestion(action="erase"))
     assert (erased.object, erased.ids) == ("user", ())
 
 
 async def test_to_erase_a_user_of_no_workspace_asks_for_no_work(own_services: Services) -> None:
     unmade = await named(own_services.database, "nowhere")
-    assert await forget_user(own_services.database, workspace=unmade, user="alice") == NOTHING_FORGOTTEN
+    assert await Maintenance(database=own_services.database).forget_user(unmade, user="alice") == ForgottenUser()
     assert await jobs(own_services) == set()
 
 
@@ -235,7 +235,7 @@ def test_the_commands_tell_what_was_erased_and_the_log_by_which_command(own_data
 
 async def test_an_erased_workspace_leaves_no_row(services: Services, filled: Workspace) -> None:
     database = services.database
-    counts = await erase_workspace(database, workspace=filled)
+    counts = await Maintenance(database=database).erase_workspace(filled)
     assert set(counts) == {*FILL, "workspaces"}
     assert counts["memories"] == len(TEXTS) + 2
     async with database.across() as session:
@@ -245,17 +245,17 @@ async def test_an_erased_workspace_leaves_no_row(services: Services, filled: Wor
                 assert await session.value(left, {"id": filled.workspace_id}) == 0, table.name
         jobs = "SELECT count(*) FROM procrastinate_jobs WHERE args ->> 'workspace_id' = %(id)s::text"
         assert await session.value(jobs, {"id": filled.workspace_id}) == 0
-    erased = await list_entries(database, workspace=None, asked=AuditQuestion(action="erase"))
+    erased = await AuditLog(database=database).entries(None, AuditQuestion(action="erase"))
     assert [filled.name] in [list(entry.ids) for entry in erased]
     with pytest.raises(NotFound):
-        await erase_workspace(database, workspace=await named(database, filled.name))
+        await Maintenance(database=database).erase_workspace(await named(database, filled.name))
 
 
 async def test_what_is_written_while_a_workspace_is_erased_goes_with_it(services: Services, filled: Workspace) -> None:
     database = services.database
     async with database.session(filled) as session:
         await session.execute("INSERT INTO runs (workspace_id, run_id) VALUES (%(workspace_id)s, 'late')")
-        erasing = asyncio.create_task(erase_workspace(database, workspace=filled))
+        erasing = asyncio.create_task(Maintenance(database=database).erase_workspace(filled))
         while not erasing.done() and not await a_statement_waits(database.url):  # noqa: ASYNC110 - the database tells it
             await asyncio.sleep(0.01)
     assert (await erasing)["runs"] == 2

@@ -13,8 +13,8 @@ from app.errors import DatabaseUnavailable, InvalidInput
 from app.foundation.db import phrases
 from app.foundation.db.database import Database
 from app.foundation.db.phrases import pattern_of
-from app.operations.dump import dump
-from app.operations.forget import checked_phrase, forget
+from app.operations.dump import Dumps
+from app.operations.forget import Phrases, checked_phrase
 from app.operations.maintenance import empty_trash
 from app.storage.tenants.service import resolve
 from app.storage.tenants.workspace import Workspace
@@ -128,7 +128,7 @@ async def test_a_word_is_forgotten_everywhere(
     assert any("backups" in reason for reason in done["stays"])
     assert await tables_with(database, word) == {}
     workspace = await resolve(database, client.headers["X-Workspace"], language="en")
-    lines = b"".join([line async for line in dump(database, workspace=workspace)])
+    lines = b"".join([line async for line in Dumps(database=database).dump(workspace)])
     assert word.lower().encode() not in lines.lower()
     again = await post(client, "/api/forget", {"phrase": word, "yes": True})
     assert again["total"] == 0
@@ -327,10 +327,10 @@ async def test_a_failure_in_between_removes_nothing(
 
     monkeypatch.setattr(phrases, "redact", break_off)
     with pytest.raises(DatabaseUnavailable):
-        await forget(database, workspace=workspace, phrase=word, yes=True)
+        await Phrases(database=database).forget(workspace, word, yes=True)
     assert await tables_with(database, word) == before
     monkeypatch.undo()
-    assert (await forget(database, workspace=workspace, phrase=word, yes=True)).memories["note"] == 1
+    assert (await Phrases(database=database).forget(workspace, word, yes=True)).memories["note"] == 1
     assert await tables_with(database, word) == {}
 
 

@@ -15,7 +15,7 @@ from app.foundation.db.distribution import IN_ORDER
 from app.operations import status
 from app.operations.access import ManagedKeys
 from app.operations.doctor import OK, WARN, CheckResult, diagnose
-from app.operations.status import readiness, store_statistics
+from app.operations.status import Overview
 from app.storage.index import indexing
 from app.storage.index.service import Statistics
 from app.storage.links.service import Links
@@ -47,7 +47,7 @@ async def test_a_restored_database_that_the_service_may_not_read_is_not_ready(ow
             superuser.execute(f"ALTER TABLE {table} OWNER TO CURRENT_USER")
             superuser.execute(f"REVOKE ALL ON {table} FROM priors_service")
     database = Database(own_database_url, pool_size=1)
-    found = await readiness(database, model_loaded=True)
+    found = await Overview(database=database).readiness(model_loaded=True)
     await database.close()
     assert not found.ready
     assert "priors store migrate" in found.reasons[0]
@@ -79,7 +79,7 @@ async def test_what_waits_for_links_is_told(
     assert status["pending_links"] == 3
     assert ready["pending_links"] >= 3
     assert re.search(r"^priors_links_pending [1-9]", (await client.get("/metrics")).text, re.MULTILINE)
-    counts = {item.name: item.pending_links for item in await store_statistics(database)}
+    counts = {item.name: item.pending_links for item in await Overview(database=database).statistics()}
     assert counts[client.headers["X-Workspace"]] == 3
     monkeypatch.setattr(indexing, "MOST_COUNTED", 2)
     counted = [(await client.get(path)).json()["pending_links"] for path in ("/api/status", "/ready")]

@@ -26,7 +26,7 @@ from app.interfaces.cli.places import settings_here
 from app.interfaces.cli.progress import Shown
 from app.interfaces.cli.running import stopped_by_signals
 from app.interfaces.cli.sending import Sending
-from app.operations.status import Holdings, job_queue, workspace_holdings
+from app.operations.status import Holdings, Overview
 from app.recall.retrieval.recall import Query
 from app.settings import Settings
 from app.storage.index.service import build_indexes
@@ -76,7 +76,7 @@ def ingest(
         if not as_json and not dry_run:
             # It may have been made just now.
             filled = await workspace_of(services, target.name)
-            held = await workspace_holdings(services.database, filled)
+            held = await Overview(database=services.database).holdings(filled)
             _say_what_is_known(held, await _question(services, filled, held.subjects), target.name)
         await _say_what_waits(services)
         return bool(result.failed)
@@ -128,7 +128,7 @@ async def _embed_slices(services: Services, target: Workspace, result: Ingestion
     """Makes the vectors of large files, slice by slice, unless a worker is running, which does that too."""
     for path, chunks in result.sliced.items() if not quiet else ():
         typer.echo(f"{path}: {chunks:,} pieces are found by their words now, and by meaning slice by slice", err=True)
-    if not result.sliced or (await job_queue(services.database)).workers:
+    if not result.sliced or (await Overview(database=services.database).jobs()).workers:
         return
     total, done, started = sum(result.sliced.values()), 0, time.monotonic()
     with Shown("embedding", quiet=quiet) as shown:
@@ -214,7 +214,7 @@ def _say_what_is_known(held: Holdings, question: str, workspace: str) -> None:
 
 async def _say_what_waits(services: Services) -> None:
     """Says that cues are not made yet, where no worker is running that would make them."""
-    queue = await job_queue(services.database)
+    queue = await Overview(database=services.database).jobs()
     if queue.cues and not queue.workers:
         typer.echo(
             f"no cues are made yet of {queue.cues} sessions and decision records, because no worker is running:"

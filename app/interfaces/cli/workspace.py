@@ -27,8 +27,8 @@ from app.interfaces.cli.local import in_workspace, with_services
 from app.interfaces.cli.places import settings_here
 from app.operations import dump as dumps
 from app.operations import examples as stored_examples
-from app.operations.maintenance import erase_workspace, forget_user
-from app.operations.status import WorkspaceStatistics, store_statistics
+from app.operations.maintenance import Maintenance
+from app.operations.status import Overview, WorkspaceStatistics
 from app.recall.cues.cue import starter_cues
 from app.storage.tenants.service import set_language
 from app.storage.tenants.workspace import Workspace
@@ -60,7 +60,7 @@ def list_(*, service: ServiceOptions, as_json: JsonOption = False) -> None:
             names = client.admin.workspaces()
         print_list(names, lambda item: f"{item.name} ({item.language})", nothing=NOTHING, as_json=as_json)
         return
-    found = with_services(lambda services: store_statistics(services.database))
+    found = with_services(lambda services: Overview(database=services.database).statistics())
     print_list(found, _figures, nothing=NOTHING, as_json=as_json)
 
 
@@ -111,7 +111,7 @@ def dump(
     async def work(services: Services, target: Workspace) -> str:
         count, line = 0, b""
         with _open_dump(output) as file:
-            async for line in dumps.dump(services.database, workspace=target, user=user):
+            async for line in dumps.Dumps(database=services.database).dump(target, user=user):
                 file.write(line)
                 count += len(line)
         return f"{dumps.rows_of(line):,} rows, {count:,} bytes, not compressed"
@@ -134,7 +134,7 @@ def load(
 
     async def work(services: Services) -> dumps.Loaded:
         with _read(file) as lines:
-            return await dumps.load(services.database, lines=lines, name=workspace)
+            return await dumps.Dumps(database=services.database).load(lines, name=workspace)
 
     found = with_services(work, makes_store=True)
     _print_counts(found.rows, f"loaded into {found.workspace}")
@@ -158,8 +158,8 @@ def erase(
             reason = f"is missing: {what} would be destroyed for good; `priors workspace dump` keeps a copy"
             raise InvalidInput("--yes", reason)
         if user is None:
-            return what, await erase_workspace(services.database, workspace=target)
-        return what, asdict(await forget_user(services.database, workspace=target, user=user))
+            return what, await Maintenance(database=services.database).erase_workspace(target)
+        return what, asdict(await Maintenance(database=services.database).forget_user(target, user=user))
 
     what, counts = in_workspace(workspace, work)
     _print_counts(counts, f"erased {what}" if any(counts.values()) else f"nothing is stored of {what}")

@@ -17,8 +17,8 @@ from app.interfaces.http.admission import is_panels
 from app.interfaces.http.context import Call, ThisCall, key_of, name_in_path
 from app.interfaces.http.schemas import PROBLEMS
 from app.operations import access
-from app.operations.forget import Forgotten, forget
-from app.operations.maintenance import ForgottenUser, User, forget_user, list_users
+from app.operations.forget import Forgotten, Phrases
+from app.operations.maintenance import ForgottenUser, Maintenance, User
 from app.recall.tuning import Tuning, TuningChange
 from app.storage.memories.service import LARGEST_PAGE
 from app.storage.tenants.keys import EVERYTHING, MadeKey, NewKey, RequestLimit, StoredKey
@@ -117,7 +117,7 @@ class UsersController(Controller):
     ) -> UserPage:
         """The users of the workspace by name, each with the numbers of their memories, sessions and recalls."""
         check(unstorable({"after": after}))
-        found = await list_users(call.database, workspace=await call.tenant(), after=after, limit=limit)
+        found = await Maintenance(database=call.database).list_users(await call.tenant(), after=after, limit=limit)
         following = found[-1].name if len(found) == limit else None
         return UserPage(users=found, next=following)
 
@@ -128,7 +128,7 @@ class UsersController(Controller):
         It does not go to the trash.
         """
         name = name_in_path(request, _USERS_PATH, user)
-        return await forget_user(call.database, workspace=await call.tenant(), user=name)
+        return await Maintenance(database=call.database).forget_user(await call.tenant(), user=name)
 
 
 class ForgetInput(Struct, forbid_unknown_fields=True):
@@ -152,12 +152,8 @@ class ForgetController(Controller):
         Memories that name it are destroyed, in the trash too; elsewhere, as in runs and recalls, the phrase is taken
         out. The answer says what stays.
         """
-        return await forget(
-            call.database,
-            workspace=await call.tenant(),
-            phrase=data.phrase,
-            yes=data.yes,
-            confirm=data.confirm,
+        return await Phrases(database=call.database).forget(
+            await call.tenant(), data.phrase, yes=data.yes, confirm=data.confirm
         )
 
 
@@ -202,7 +198,7 @@ class AuditController(Controller):
         asked = access.AuditQuestion(
             since=since, until=until, who=who, action=action or "", object=of, named=named, before=before, limit=limit
         )
-        found = await access.list_entries(call.database, workspace=None if store else await call.tenant(), asked=asked)
+        found = await access.AuditLog(database=call.database).entries(None if store else await call.tenant(), asked)
         following = found[-1].entry_id if len(found) == limit else None
         return AuditPage(entries=found, next=following)
 

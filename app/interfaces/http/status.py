@@ -15,8 +15,8 @@ from app.errors import Unavailable
 from app.intake.reports.store import LARGEST_PAGE, FileOutcome, LoggedIngestion
 from app.interfaces.http.context import METRICS_TYPE, Call, ThisCall
 from app.interfaces.http.schemas import PROBLEMS, convert, view_of
-from app.operations.status import Readiness, Status, Tenant, gauges, list_workspaces, readiness, workspace_status
-from app.operations.week import Week, week_of
+from app.operations.status import Overview, Readiness, Status, Tenant
+from app.operations.week import Week
 from app.settings import VERSION
 
 
@@ -75,7 +75,7 @@ class HealthController(Controller):
     async def ready(self, state: State) -> Response[ReadyView]:
         """Tell if database, migrations and model are ready, and count the memories pending for vectors or links."""
         call = Call(state)
-        found = await readiness(call.database, model_loaded=call.context.model_loaded)
+        found = await Overview(database=call.database).readiness(model_loaded=call.context.model_loaded)
         call.metrics.waiting.set(found.waiting)
         call.metrics.pending_links.set(found.pending_links)
         view = convert(found, ReadyView, storing_examples=bool(call.lack))
@@ -87,7 +87,7 @@ class HealthController(Controller):
         call = Call(state)
         # /ready reports a database that cannot be read; this answer has the figures that were counted before.
         with suppress(Unavailable):
-            call.metrics.note_gauges(await gauges(call.database))
+            call.metrics.note_gauges(await Overview(database=call.database).gauges())
         return Response(call.metrics.exposition(), media_type=METRICS_TYPE)
 
 
@@ -101,16 +101,18 @@ class StatusController(Controller):
     async def status(self, call: ThisCall) -> StatusView:
         """Show how a workspace is served: mode, pending work, sizes, and how long recalls take."""
         target, loaded = await call.tenant(), call.context.model_loaded
-        found = await workspace_status(call.database, call.services.provider, workspace=target, model_loaded=loaded)
+        found = await Overview(database=call.database).status(target, call.services.provider, model_loaded=loaded)
         given: dict[str, Any] = {"evaluator": call.settings.evaluator, "trash_days": call.settings.trash_days}
         reasons = [*found.reasons, *filter(None, [call.lack])]
-        given["week"] = await week_of(call.database, target)
+        given["week"] = await Overview(database=call.database).week(target)
         return convert(found, StatusView, version=VERSION, reasons=reasons, **given)
 
     @get("/workspaces", responses=PROBLEMS)
     async def workspaces(self, call: ThisCall) -> Sequence[Tenant]:
         """The workspaces that something was written to, by name. A key of some workspaces sees those alone."""
-        return [tenant for tenant in await list_workspaces(call.database) if call.key.serves(tenant.name)]
+        return [
+            tenant for tenant in await Overview(database=call.database).workspaces() if call.key.serves(tenant.name)
+        ]
 
     @get("/ingestions", responses=PROBLEMS)
     async def ingestions(

@@ -15,7 +15,7 @@ from app.foundation.db.audit import WORKER, Actor, act_as
 from app.foundation.db.session import COMPRESS, DECIDE, EMBED, EMBED_CUES, EXTRACT, INDEX, LINK, MATCH, STATISTICS
 from app.intake.sessions.store import extraction_lock
 from app.operations.access import sweep_entries
-from app.operations.maintenance import count_accesses, empty_trash
+from app.operations.maintenance import Maintenance, empty_trash
 from app.recall.cues.extraction.extracting import extract_session
 from app.recall.cues.extraction.records import extract_decision
 from app.recall.cues.keep import embed_cues
@@ -246,7 +246,7 @@ async def upkeep_task(context: JobContext, timestamp: int) -> None:  # noqa: ARG
     await services.runs.read_judgements(across)
     await empty_trash(across, days=services.settings.trash_days)
     await sweep_entries(across, days=services.settings.audit_days)
-    await count_accesses(database, across)
+    await Maintenance(database=database).count_accesses(across)
     for task in (EMBED, EMBED_CUES, INDEX, LINK):
         await _ask(services, task)
     for workspace_id in await services.cases.workspaces_to_match(across):

@@ -15,7 +15,7 @@ from app import tracing
 from app.errors import NotFound
 from app.foundation.db.pool import SERVICE, libpq_url
 from app.interfaces.worker.tasks import services_of, tasks
-from app.operations.status import job_queue
+from app.operations.status import Overview
 from app.storage.tenants.service import resolve_id
 from app.wiring import Services
 
@@ -151,7 +151,7 @@ async def work_off(services: Services) -> None:
     Jobs of a later moment stay: those that wait for the end of a bulk intake or for a part that did not answer.
     """
     async with procrastinate_app(services.database.url).open_async() as app:
-        while (await job_queue(services.database)).due:
+        while (await Overview(database=services.database).jobs()).due:
             await _release_stalled(app.job_manager)
             await app.run_worker_async(**_options(services), wait=False)
             # What is still due waits for a job that another worker runs.

@@ -17,7 +17,7 @@ from app.foundation.db import nodes, pool
 from app.foundation.db.database import Database
 from app.foundation.db.pool import libpq_url, url_at
 from app.foundation.models.protocols import TokenCounter
-from app.operations.status import workspace_status
+from app.operations.status import Overview
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
 from app.storage.memories.memory import NewMemory
@@ -184,7 +184,7 @@ async def test_the_coordinator_serves_where_a_node_cannot_be_reached(
     )
     assert await found(services, asking, workspace) == [TEXT]
     assert await port_of(asking, workspace) == make_url(asking.url).port
-    state = await workspace_status(asking, services.provider, workspace=workspace, model_loaded=True)
+    state = await Overview(database=asking).status(workspace, services.provider, model_loaded=True)
     assert "is not asked: the database does not answer" in state.reasons[-1]
 
 

@@ -19,7 +19,7 @@ from app.intake.runs.observations.observation import Outcome
 from app.intake.runs.observations.service import Observations
 from app.intake.runs.run import NewRun, Run
 from app.intake.runs.service import Runs
-from app.operations.status import workspace_status
+from app.operations.status import Overview
 from app.storage.memories.memory import Memory, NewMemory
 from app.storage.memories.remember import WriteGate
 from app.storage.memories.service import Memories
@@ -93,7 +93,7 @@ async def test_a_run_knows_the_memories_that_it_was_given_and_what_it_cost(
     spent = [(await run_of(database, workspace, name)).spent for name in ("r1", "r2", "r3")]
     assert [(item.tokens, item.cost) for item in spent] == [(1200, 0.02), (120, None), (5, None)]
     assert (await Runs(database=database).get(workspace, "r2")).given == ()
-    status = await workspace_status(database, NoopProvider(), workspace=workspace, model_loaded=True)
+    status = await Overview(database=database).status(workspace, NoopProvider(), model_loaded=True)
     assert (status.recalls, status.latencies) == (1, ())
 
 

@@ -16,7 +16,7 @@ from app.intake.runs.observations.observation import Outcome
 from app.intake.sessions.transcript import Turn
 from app.interfaces.worker import tasks
 from app.interfaces.worker.worker import run_worker
-from app.operations.maintenance import erase_workspace
+from app.operations.maintenance import Maintenance
 from app.storage.index import service as indexes
 from app.storage.index.service import pending_counts
 from app.storage.links import service
@@ -120,7 +120,7 @@ async def test_a_job_ends_with_its_workspace(own_services: Services) -> None:
         assert (
             await session.execute(f"UPDATE procrastinate_jobs SET status = 'doing' WHERE id IN (SELECT id {own})") > 4
         )
-    await erase_workspace(database, workspace=workspace)
+    await Maintenance(database=database).erase_workspace(workspace)
     async with database.across() as session:
         await session.execute(f"UPDATE procrastinate_jobs SET status = 'todo' WHERE id IN (SELECT id {own})")
         assert await session.value(f"SELECT count(*) {own}") > 4

@@ -11,7 +11,7 @@ import pytest
 
 from app.foundation.db.database import Database
 from app.foundation.models.protocols import TokenCounter
-from app.operations.maintenance import count_accesses
+from app.operations.maintenance import Maintenance
 from app.storage.memories.memory import Memory, NewMemory, new_id
 from app.storage.memories.remember import WriteGate
 from app.storage.memories.service import Memories
@@ -53,7 +53,7 @@ class Store:
             await session.execute(RECALL, asked)
 
     async def count(self) -> None:
-        await count_accesses(self.database, self.database.across)
+        await Maintenance(database=self.database).count_accesses(self.database.across)
 
     async def get(self, memory_id: UUID) -> Memory:
         return await Memories(database=self.database).get(self.workspace, memory_id=memory_id)

@@ -50,7 +50,7 @@ from app.interfaces.http.schemas import BODY_BYTES, check_query
 from app.interfaces.http.sessions import SessionsController
 from app.interfaces.http.status import HealthController, StatusController
 from app.interfaces.mcp.mount import AgentMount
-from app.operations.status import gauges
+from app.operations.status import Overview
 from app.settings import VERSION, Settings
 from app.wiring import Services, open_services
 
@@ -217,7 +217,7 @@ async def _keep_gauges(context: ApplicationContext) -> None:
     """Keeps the gauges that are exported up to date: where nobody reads /metrics, nothing else does."""
     while tracing.is_on():
         try:
-            context.metrics.note_gauges(await gauges(context.opened.database))
+            context.metrics.note_gauges(await Overview(database=context.opened.database).gauges())
         except Exception as error:  # noqa: BLE001 - whatever it was, requests are answered, and the next look may succeed
             logger.warning("the gauges cannot be read", reason=f"{type(error).__name__}: {error}")
         await asyncio.sleep(_GAUGE_SECONDS)
