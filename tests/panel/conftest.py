@@ -55,7 +55,7 @@ async def seeded(server: str, provider: EmbeddingProvider) -> AsyncIterator[str]
 async def mapped(server: str, seeded: str) -> AsyncIterator[str]:
     """The same workspace once its map is drawn, which takes a minute on a machine that never drew one."""
     async with httpx.AsyncClient(base_url=server, headers={"X-Workspace": seeded}, timeout=PATIENCE) as client:
-        (await client.get("/api/graph")).raise_for_status()
+        (await client.get("/api/graph", params={"limit": 4000})).raise_for_status()
     yield seeded
 
 

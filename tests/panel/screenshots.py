@@ -53,7 +53,7 @@ VIEWS = {
     "memories": ("/memory", ".row"),
     "memory": ("/memory?memory={memory}", PANE),
     "search": ("/memory?q=which+sources+count+for+the+judge&memory={memory}&min_score=4", PANE),
-    "map": ("/memory?look=map", ".member"),
+    "map": ("/memory?look=map", ".row"),
     "runs": ("/runs", ".row"),
     "run": ("/runs?run=run-024", PANE),
     "session": ("/memory?session=session-47", PANE),
@@ -108,7 +108,7 @@ async def shoot(browser: Browser, where: str) -> None:
     """Every view, in both themes, at both widths."""
     async with httpx.AsyncClient(base_url=where, timeout=UNLIMITED, headers=USED) as client:
         ids = await shown(client)
-        (await client.get("/api/graph")).raise_for_status()
+        (await client.get("/api/graph", params={"limit": 4000})).raise_for_status()
     for theme in ("light", "dark"):
         for size, (width, height) in SIZES.items():
             context = await browser.new_context(

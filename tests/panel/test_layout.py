@@ -17,7 +17,7 @@ VIEWS = ("/", "/?reason=held", "/cases", "/memory", "/memory?q=sources", "/memor
 READY = {
     "/": ".row",
     "/cases": ".row",
-    "/memory": ".row, .member",
+    "/memory": ".row",
     "/runs": ".row",
     "/service": ".ingestions li, .entries li, input[type=date]",
 }

@@ -212,7 +212,7 @@ async def test_everybody_can_use_links(open_panel: Open, api: httpx.AsyncClient,
     (await api.post("/api/links", json={"links": links})).raise_for_status()
     for path, params, there in (
         ("/memory", {"memory": pump}, ".linked"),
-        ("/memory?look=map", {"memory": pump}, ".line-legend"),
+        ("/memory?look=map", {"memory": pump}, ".map canvas"),
     ):
         page = await open_panel(path, params)
         await expect(page.locator(there).first).to_be_visible(timeout=FOR_THE_MAP)

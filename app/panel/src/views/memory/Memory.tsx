@@ -16,7 +16,7 @@ import { SearchBox } from "./SearchBox";
 import { readTurn } from "./session/asked";
 import { SessionDetail } from "./session/SessionDetail";
 
-const Graph = lazy(() => import("./map/Graph").then((loaded) => ({ default: loaded.Graph })));
+const MapLook = lazy(() => import("./map/MapLook").then((loaded) => ({ default: loaded.MapLook })));
 
 /** All that is stored, as one list or as a map, and beside it what is open. */
 export function Memory() {
@@ -35,7 +35,7 @@ export function Memory() {
       </nav>
       {mapped ? (
         <Suspense fallback={<Loading what="the map" />}>
-          <Graph />
+          <MapLook />
         </Suspense>
       ) : session ? (
         <div className="memories with-detail one-session">

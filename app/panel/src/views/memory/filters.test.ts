@@ -1,8 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Filters, NodeView } from "../../api/schema";
 import { chipsOf, globOf, passes, readAsked, sortChanges } from "./filters";
-import { readAsked as readMap } from "./map/asked";
-import { isShown } from "./map/scene";
+import { isWithin } from "./map/scene";
 
 const read = (query: string) => readAsked(new URLSearchParams(query));
 
@@ -87,13 +86,13 @@ describe("the map's memories", () => {
     ["since=2026-02-02", false],
     ["since=2026-02-30", true],
   ])("are of the time of the list for %s: %s", (query, expected) => {
-    expect(isShown(NODE, new Set(), readMap(new URLSearchParams(query)).span)).toBe(expected);
+    expect(isWithin(NODE, read(query).filters)).toBe(expected);
   });
 
   it("have no time if they are undated passages of a report", () => {
-    const { span } = readMap(new URLSearchParams("since=2026-01-01"));
-    expect(isShown({ ...NODE, occurred_at: null }, new Set(), span)).toBe(true);
-    expect(isShown({ ...NODE, occurred_at: null, kind: "chunk" }, new Set(), span)).toBe(false);
+    const { filters } = read("since=2026-01-01");
+    expect(isWithin({ ...NODE, occurred_at: null }, filters)).toBe(true);
+    expect(isWithin({ ...NODE, occurred_at: null, kind: "chunk" }, filters)).toBe(false);
   });
 });
 

@@ -3,10 +3,12 @@
 import { useMutation } from "@tanstack/react-query";
 import { answerOf, useService } from "../../../api/client";
 import { KEPT } from "../../../api/queries";
+import type { Filters } from "../../../api/schema";
 import { useDebounced } from "../../../state/debounced";
 import { notifyFailure } from "../../../state/notices";
-import type { Asked } from "./asked";
 
+export const MOST = 4000;
+/** Memories of a map, as the service limits them. */
 const WAITING_MILLISECONDS = 5_000;
 /** Between looks for memories that have no vector yet, as those have that were just restored. */
 const STORED_MILLISECONDS = 700;
@@ -14,26 +16,24 @@ const STORED_MILLISECONDS = 700;
 const FRESH_MILLISECONDS = 60_000;
 /** A map is large, and what is done here is shown without asking again. */
 
-/** The map; until the first one is drawn, a sketch of it, whose memories are where they differ most. */
-export function useGraph(query: Asked["question"]) {
-  const { useQuery } = useService();
+/** The map of all kinds, or of the one that the filters let pass; until it is first drawn, a sketch of it, whose places are rough. */
+export function useGraph({ kinds }: Filters) {
+  const { ask, cache, useQuery, queryOptions } = useService();
+  const [kind = "", ...others] = kinds ?? [];
+  const query = { kind: others.length === 0 ? kind : ("" as const), limit: MOST };
   const drawn = useQuery(
     "get",
     "/api/graph",
     { params: { query } },
     { ...KEPT, staleTime: FRESH_MILLISECONDS, refetchInterval: ({ state }) => (state.data?.reason ? WAITING_MILLISECONDS : false) },
   );
-  const late = useDebounced(drawn.isPending ? query : null, STORED_MILLISECONDS) === query;
+  const late = useDebounced(drawn.isPending && query.kind, STORED_MILLISECONDS) === query.kind;
   const sketch = useQuery("get", "/api/graph", { params: { query: { ...query, sketch: true } } }, { enabled: drawn.isPending && late });
-  return { ...drawn, data: drawn.data ?? sketch.data };
-}
-
-/** Another map, though the stored one would do. */
-export function useRedraw(query: Asked["question"]) {
-  const { ask, cache, queryOptions } = useService();
-  return useMutation({
+  const redraw = useMutation({
     mutationFn: () => answerOf(ask.GET("/api/graph", { params: { query: { ...query, refresh: true } } })),
     onSuccess: (graph) => cache.setQueryData(queryOptions("get", "/api/graph", { params: { query } }).queryKey, graph),
     onError: (error) => notifyFailure("The map could not be redrawn", error),
   });
+  const working = redraw.isPending || drawn.isPending || drawn.isPlaceholderData;
+  return { ...drawn, data: drawn.data ?? sketch.data, redraw: redraw.mutate, working };
 }
