@@ -51,41 +51,17 @@ export const Turn = memo(function Turn({ message, cues, asked }: Props) {
 
 /** A turn's text as Markdown; one with quotes as it was written, so that they can be marked where they stand. */
 function Said({ text, quotes }: { readonly text: string; readonly quotes: readonly string[] }) {
+  const found = quotes.filter((quote) => quote !== "" && text.includes(quote));
   if (text === "") return null;
-  const places = placesOf(text, quotes);
-  if (places.length === 0) return <Markdown text={text} lines />;
-  let at = 0;
+  if (found.length === 0) return <Markdown text={text} lines />;
+  // The longest comes first: a quote within another is part of it.
+  const literals = found.sort((one, other) => other.length - one.length).map((quote) => quote.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+  const pieces = text.split(new RegExp(`(${literals.join("|")})`));
   return (
     <p className="said" dir="auto">
-      {places.map(([start, end]) => {
-        const before = text.slice(at, start);
-        at = end;
-        return (
-          <span key={start}>
-            {unturned(before)}
-            <mark>{unturned(text.slice(start, end))}</mark>
-          </span>
-        );
-      })}
-      {unturned(text.slice(at))}
+      {pieces.map((piece, place) => (place % 2 === 1 ? <mark key={place}>{unturned(piece)}</mark> : unturned(piece)))}
     </p>
   );
-}
-
-/** The places of the quotes in the text, in their order; a quote within another is part of it. */
-function placesOf(text: string, quotes: readonly string[]): readonly (readonly [number, number])[] {
-  const found = quotes
-    .filter((quote) => quote !== "")
-    .map((quote) => [text.indexOf(quote), text.indexOf(quote) + quote.length] as const)
-    .filter(([start]) => start >= 0)
-    .sort(([one], [other]) => one - other);
-  const apart: (readonly [number, number])[] = [];
-  for (const [start, end] of found) {
-    const last = apart.at(-1);
-    if (last && start < last[1]) apart[apart.length - 1] = [last[0], Math.max(last[1], end)];
-    else apart.push([start, end]);
-  }
-  return apart;
 }
 
 function Learnt({ cue }: { readonly cue: SessionCueView }) {
