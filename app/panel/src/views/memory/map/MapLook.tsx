@@ -1,5 +1,4 @@
 import { useMemo, useState } from "react";
-import { flushSync } from "react-dom";
 import { FOUND, useSearch } from "../../../api/queries";
 import type { GraphView, NodeView, SearchView } from "../../../api/schema";
 import { capitalised, exactMoment, whole } from "../../../parts/format";
@@ -99,9 +98,7 @@ function Drawn({ asked, graph: { nodes, clusters, computed_at, reason }, search,
       ids,
       open: memory,
       lineOf,
-      reach: (place) => {
-        if (place >= rows) flushSync(() => setRows(place + AT_ONCE));
-      },
+      reach: (place) => setRows(Math.max(rows, place + AT_ONCE)),
       settled: query === "" || answered,
     },
     {

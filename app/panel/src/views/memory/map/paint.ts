@@ -1,8 +1,7 @@
 /** Draws the map on a canvas. */
 
-import { symbol } from "d3-shape";
+import { type SymbolType, symbol, symbolDiamond2, symbolsFill } from "d3-shape";
 import type { ZoomTransform } from "d3-zoom";
-import { SHAPES, type Shape, shapeAt } from "../../../parts/shapes";
 import type { Dot, Label, Place, Region, Size } from "./scene";
 
 export interface Scene {
@@ -38,9 +37,12 @@ const FONT_SIZE = 12;
 const ABOVE = 15;
 /** Pixels from a mark to the label above it. */
 
+const SHAPES: readonly SymbolType[] = [...symbolsFill, symbolDiamond2];
+
 /** Each cluster's colour and shape, either of which is enough to tell it from the others. */
-export function markOf(cluster: number): { readonly colour: string; readonly shape: Shape } {
-  return { colour: `--series-${cluster % SHAPES.length}`, shape: shapeAt(cluster) };
+export function markOf(cluster: number) {
+  const place = cluster % SHAPES.length;
+  return { colour: `--series-${place}`, shape: SHAPES[place] as SymbolType };
 }
 
 export function paint(canvas: HTMLCanvasElement, scene: Scene): void {
@@ -53,10 +55,10 @@ export function paint(canvas: HTMLCanvasElement, scene: Scene): void {
   const draw = (dots: readonly Dot[], area: number, edge: string, fill?: string) => {
     const paths = SHAPES.map((shape) => new Path2D(symbol(shape, area * growth ** 2)() ?? ""));
     context.strokeStyle = colour(edge);
-    for (const { node, ...point } of dots) {
-      const [x, y] = transform.apply([point.x, point.y]);
-      const path = paths[node.cluster % paths.length] as Path2D;
-      context.fillStyle = colour(fill ?? markOf(node.cluster).colour);
+    for (const dot of dots) {
+      const [x, y] = transform.apply([dot.x, dot.y]);
+      const path = paths[dot.node.cluster % paths.length] as Path2D;
+      context.fillStyle = colour(fill ?? markOf(dot.node.cluster).colour);
       context.translate(x, y);
       context.fill(path);
       context.stroke(path);
@@ -86,8 +88,15 @@ export function paint(canvas: HTMLCanvasElement, scene: Scene): void {
   context.fillStyle = colour("--text");
   context.strokeStyle = colour("--surface");
   drawLabels(context, labels, size, transform);
-  context.strokeStyle = context.fillStyle = colour("--accent");
-  if (region) drawRegion(context, region);
+  if (region) {
+    const [[left, top], [right, bottom]] = region;
+    context.lineWidth = 1.2;
+    context.strokeStyle = colour("--accent");
+    context.strokeRect(left, top, right - left, bottom - top);
+    context.globalAlpha = 0.12;
+    context.fillStyle = colour("--accent");
+    context.fillRect(left, top, right - left, bottom - top);
+  }
 }
 
 /** Gives the canvas the size of its element, in the pixels of the screen, with nothing on it. */
@@ -123,14 +132,6 @@ function drawLabels(context: CanvasRenderingContext2D, labels: readonly Label[],
 function inside([x, y]: Place, half: number, { width, height }: Size): Place | null {
   if (x < 0 || y < 0 || x > width || y > height) return null;
   return [Math.max(half, Math.min(width - half, x)), Math.max(FONT_SIZE, y - ABOVE)];
-}
-
-function drawRegion(context: CanvasRenderingContext2D, [[left, top], [right, bottom]]: Region): void {
-  context.globalAlpha = 0.12;
-  context.fillRect(left, top, right - left, bottom - top);
-  context.globalAlpha = 1;
-  context.lineWidth = 1.2;
-  context.strokeRect(left, top, right - left, bottom - top);
 }
 
 const colours = new Map<string, string>();
