@@ -71,7 +71,7 @@ async def test_a_run_and_its_memories_link_to_each_other(open_panel: Open, api: 
     await expect(detail).to_contain_text("SOM without a method")
     await expect(detail.locator("strong", has_text="grew")).to_be_visible()
     await expect(detail.locator(".told > li")).to_have_count(1)
-    await expect(detail.get_by_text("This run was stored as an observation:")).to_be_visible()
+    await expect(detail.get_by_text("The observation was stored.")).to_be_visible()
     assert asked(page) == {"run": ["bads/v7"]}
     await detail.get_by_role("link", name="Register").click()
     assert asked(page) == {"memory": [memory_id]}

@@ -112,7 +112,7 @@ export function useProposedCues(): ReadonlyMap<string, Cue> {
 }
 
 export function useRun(id: string) {
-  return useService().useQuery("get", "/api/runs/{run_id}", { params: { path: { run_id: id } } });
+  return useService().useQuery("get", "/api/runs/{run_id}", { params: { path: { run_id: id } } }, { enabled: id !== "" });
 }
 
 /** What memory did to later runs. */

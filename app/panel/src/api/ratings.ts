@@ -1,12 +1,11 @@
-/** Ratings of memories, each shown before the service has stored it. */
+/** Ratings of memories. */
 
 import { useMutation, useQuery } from "@tanstack/react-query";
-import { useState } from "react";
 import { several } from "../parts/format";
 import { notify, notifyFailure } from "../state/notices";
 import { reviewer } from "../state/reviewer";
 import { answerOf, type Service, useService } from "./client";
-import { askAgain, copiesOf, refresh, showQualities } from "./copies";
+import { askAgain, refresh, showQualities } from "./copies";
 import type { Rated, Rating } from "./schema";
 
 interface Judgement {
@@ -16,7 +15,7 @@ interface Judgement {
 }
 
 const MEMORIES = "/api/memories";
-/** Routes whose answers change with a rating. The new quality is shown before they answer. */
+/** Routes whose answers change with a rating. */
 
 function ratingsOf(id: string) {
   return { params: { path: { memory_id: id } } };
@@ -71,50 +70,27 @@ function show({ cache }: Service, rated: readonly Rated[]): void {
   showQualities(cache, new Map(rated.map(({ rating, quality }) => [rating.memory_id, quality])));
 }
 
-/** Shows the qualities that a rating will lead to; returns those before it. */
-function expect({ cache, queryOptions }: Service, { ids, rating }: Judgement): ReadonlyMap<string, number> {
-  const before = new Map<string, number>();
-  const expected = new Map<string, number>();
-  for (const { id, quality } of copiesOf(cache, new Set(ids))) {
-    if (before.has(id)) continue;
-    const { queryKey } = queryOptions("get", "/api/memories/{memory_id}/feedback", ratingsOf(id));
-    const ratings = cache.getQueryData<readonly Rating[]>(queryKey);
-    const own = ratings?.find((one) => one.undone_at === null && one.reviewer === reviewer())?.rating ?? 0;
-    before.set(id, quality);
-    expected.set(id, Math.max(-3, Math.min(3, quality - own + rating)));
-  }
-  showQualities(cache, expected);
-  return before;
-}
-
-/** Rates memories; `done` counts them while they are sent. What the service refuses is taken back on screen. */
+/** Rates memories; those that the service refuses are said. */
 export function useRate() {
   const service = useService();
-  const [done, setDone] = useState(0);
-  const change = useMutation({
+  return useMutation({
     mutationFn: async ({ ids, rating, comment }: Judgement) => {
-      setDone(0);
-      const answers = await inTurn(ids, (id) => send(service, id, rating, comment).finally(() => setDone((count) => count + 1)));
+      const answers = await inTurn(ids, (id) => send(service, id, rating, comment));
       const rated = succeeded(answers);
       const refused = answers.find((answer) => answer.status === "rejected")?.reason as unknown;
       if (rated.length === 0) throw refused;
       return { rated, refused };
     },
-    onMutate: (judgement) => expect(service, judgement),
-    onSuccess: ({ rated, refused }, { ids, rating }, before) => {
-      if (refused) showQualities(service.cache, before);
+    onSuccess: ({ rated, refused }, { ids, rating }) => {
       show(service, rated);
       const way = rating > 0 ? "up" : "down";
       notify(ids.length === 1 ? `Rated ${way}` : `${several(rated.length)} rated ${way}`, () => undo(service, rated));
       if (refused) notifyFailure(`${several(ids.length - rated.length)} could not be rated`, refused);
     },
-    onError: (error, { ids }, before) => {
-      if (before) showQualities(service.cache, before);
-      notifyFailure(ids.length === 1 ? "The rating could not be saved" : `${several(ids.length)} could not be rated`, error);
-    },
+    onError: (error, { ids }) =>
+      notifyFailure(ids.length === 1 ? "The rating could not be saved" : `${several(ids.length)} could not be rated`, error),
     onSettled: () => void refresh(service, MEMORIES),
   });
-  return { ...change, done };
 }
 
 async function undo(service: Service, given: readonly Pick<Rated, "rating" | "replaced">[]): Promise<void> {
@@ -142,13 +118,11 @@ export function useUndoRating() {
 const AT_ONCE = 4;
 /** Requests; the browser's own limit is 6, and other requests want their turn. */
 
-async function inTurn<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<PromiseSettledResult<R>[]> {
+async function inTurn<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<readonly PromiseSettledResult<R>[]> {
   const results: PromiseSettledResult<R>[] = [];
-  const waiting = items.values();
-  const worker = async () => {
-    for (const item of waiting) results.push(...(await Promise.allSettled([work(item)])));
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+  for (let at = 0; at < items.length; at += AT_ONCE) {
+    results.push(...(await Promise.allSettled(items.slice(at, at + AT_ONCE).map(work))));
+  }
   return results;
 }
 

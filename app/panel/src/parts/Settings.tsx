@@ -2,8 +2,8 @@ import { type FormEvent, type RefObject, useEffect, useState } from "react";
 import { linkTo } from "../state/address";
 import { keepReviewer, REVIEWER_LIMIT, useReviewer } from "../state/reviewer";
 import { apiKey, changeKey, useKeyAsked } from "../state/session";
+import { Dialog } from "./Dialog";
 import { TextField } from "./Field";
-import { Icon } from "./Icon";
 import { Link } from "./Link";
 
 /** Settings of this browser. */
@@ -22,13 +22,7 @@ export function Settings({ dialog }: { readonly dialog: RefObject<HTMLDialogElem
     changeKey();
   };
   return (
-    <dialog ref={dialog} aria-labelledby="settings-title" closedby="any">
-      <div className="dialog-head">
-        <h2 id="settings-title">Settings</h2>
-        <button type="button" className="icon" onClick={() => dialog.current?.close()}>
-          <Icon name="close" label="Close" />
-        </button>
-      </div>
+    <Dialog dialog={dialog} title="Settings">
       <form className="note-form" onSubmit={submit}>
         <TextField label="Your name, shown with your ratings" maxLength={REVIEWER_LIMIT} autoComplete="name" value={name} set={setName} />
         <p className="muted">This browser keeps the name. You have one rating of each memory, which you can change.</p>
@@ -46,6 +40,6 @@ export function Settings({ dialog }: { readonly dialog: RefObject<HTMLDialogElem
           </Link>
         </p>
       </form>
-    </dialog>
+    </Dialog>
   );
 }

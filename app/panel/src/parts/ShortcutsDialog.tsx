@@ -1,6 +1,6 @@
 import type { RefObject } from "react";
 import { CHORDS } from "../state/places";
-import { Icon } from "./Icon";
+import { Dialog } from "./Dialog";
 
 const DESK = ["/"];
 const MEMORY = ["/memory"];
@@ -39,13 +39,7 @@ interface Props {
 
 export function ShortcutsDialog({ dialog, path }: Props) {
   return (
-    <dialog ref={dialog} aria-labelledby="shortcuts-title" closedby="any">
-      <div className="dialog-head">
-        <h2 id="shortcuts-title">Keyboard shortcuts</h2>
-        <button type="button" className="icon" onClick={() => dialog.current?.close()}>
-          <Icon name="close" label="Close" />
-        </button>
-      </div>
+    <Dialog dialog={dialog} title="Keyboard shortcuts">
       <dl className="keys">
         {KEYS.filter(({ places }) => places?.includes(path) ?? true).map(({ key, does }) => (
           <div key={key}>
@@ -56,6 +50,6 @@ export function ShortcutsDialog({ dialog, path }: Props) {
           </div>
         ))}
       </dl>
-    </dialog>
+    </Dialog>
   );
 }

@@ -59,15 +59,12 @@ export function shortPath(uri: string): string {
   return uri.split("/").slice(-2).join("/");
 }
 
+const SIZES = ["byte", "kilobyte", "megabyte", "gigabyte", "terabyte"] as const;
+
 export function bytes(count: number): string {
-  const units = ["B", "kB", "MB", "GB", "TB"];
-  let value = count;
-  let unit = 0;
-  while (value >= 1000 && unit < units.length - 1) {
-    value /= 1000;
-    unit += 1;
-  }
-  return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`;
+  const power = Math.min(SIZES.length - 1, Math.floor(Math.log10(Math.max(1, count)) / 3));
+  const style = { style: "unit", unit: SIZES[power], maximumSignificantDigits: 3 } as const;
+  return new Intl.NumberFormat("en-GB", style).format(count / 1000 ** power).replace("byte", "B");
 }
 
 export function milliseconds(value: number): string {

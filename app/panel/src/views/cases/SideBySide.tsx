@@ -42,35 +42,20 @@ export function SideBySide({ versions }: { readonly versions: readonly CaseVersi
 }
 
 function Both({ one, other }: { readonly one: CaseVersion; readonly other: CaseVersion }) {
-  const [first, second] = [one.runs[0], other.runs[0]];
-  if (!first || !second) {
-    const lacking = [one, other].filter(({ runs }) => runs.length === 0).map(({ version }) => version);
+  const lacking = [one, other].filter(({ runs }) => runs.length === 0).map(({ version }) => version);
+  const stories = [useRun(one.runs[0] ?? ""), useRun(other.runs[0] ?? "")] as const;
+  const failed = stories.find(({ isError }) => isError);
+  if (lacking.length > 0) {
     return <p className="muted">No run of {lacking.join(" and ")} is known: a report judged it. So it is not known what it was shown.</p>;
   }
-  return <Compared one={one.version} other={other.version} first={first} second={second} />;
-}
-
-function Compared({
-  one,
-  other,
-  first,
-  second,
-}: {
-  readonly one: string;
-  readonly other: string;
-  readonly first: string;
-  readonly second: string;
-}) {
-  const stories = [useRun(first), useRun(second)] as const;
-  const [before, after] = stories.map(({ data }) => data);
-  const failed = stories.find(({ isError }) => isError);
   if (failed) return <Unshown what="A run" query={failed} />;
+  const [before, after] = stories.map(({ data }) => data);
   if (!before || !after) return null;
   const [told, toldToo] = [shownTo(before), shownTo(after)];
   return (
     <div className="both-versions">
-      <Only label={`Only ${one} was shown`} shown={told.filter(({ id }) => !toldToo.some((two) => two.id === id))} />
-      <Only label={`Only ${other} was shown`} shown={toldToo.filter(({ id }) => !told.some((two) => two.id === id))} />
+      <Only label={`Only ${one.version} was shown`} shown={told.filter(({ id }) => !toldToo.some((two) => two.id === id))} />
+      <Only label={`Only ${other.version} was shown`} shown={toldToo.filter(({ id }) => !told.some((two) => two.id === id))} />
     </div>
   );
 }

@@ -4,8 +4,8 @@ import { useService } from "../../api/client";
 import { KEPT, useEffectReport, useEmptyRecalls, useHeldBack, useProposedCues } from "../../api/queries";
 import type { Alert, Cue, ListedMemory, MemoryPage, MemoryView, ProposalView } from "../../api/schema";
 import { nameOf } from "../../parts/excerpt";
+import { passagesOf } from "../../parts/Findings";
 import { capitalised, day, shortPath, signed, withMinus } from "../../parts/format";
-import { passagesOf } from "../../parts/MarkedText";
 import type { Paged } from "../../parts/states";
 import { keyOf, useKept } from "../../state/kept";
 

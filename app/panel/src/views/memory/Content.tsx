@@ -1,5 +1,4 @@
 import type { MemoryView } from "../../api/schema";
-import { findingsOf, MarkedText } from "../../parts/MarkedText";
 import { Markdown } from "../../parts/text";
 
 export function Narrative({ memory }: { readonly memory: MemoryView }) {
@@ -29,26 +28,15 @@ export function Facts({ memory }: { readonly memory: MemoryView }) {
   );
 }
 
-/** An observation's text is its narrative above its facts; these stand there already, as does a text with findings. */
+/** An observation's text is its narrative above its facts; these stand there already. */
 export function Text({ memory }: { readonly memory: MemoryView }) {
   const { observation, body } = memory;
   const said = observation && [observation.narrative, ...observation.facts.map((fact) => `- ${fact}`)].join("\n").trim();
-  if (said === body.trim() || findingsOf(memory).some(({ field }) => field === "body")) return null;
+  if (said === body.trim()) return null;
   return (
     <section>
       <h3>Text</h3>
       <Markdown text={body} lines={memory.source?.uri.toLowerCase().endsWith(".json") ?? false} />
-    </section>
-  );
-}
-
-export function Findings({ memory }: { readonly memory: MemoryView }) {
-  const findings = findingsOf(memory);
-  if (findings.length === 0) return null;
-  return (
-    <section>
-      <h3>Findings of the injection scan</h3>
-      <MarkedText memory={memory} />
     </section>
   );
 }

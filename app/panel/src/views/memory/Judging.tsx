@@ -1,4 +1,4 @@
-import { type FormEvent, useRef, useState } from "react";
+import { type FormEvent, useRef } from "react";
 import { useChange } from "../../api/acts";
 import { useRate, useRatings, useRatingWatch, useUndoRating } from "../../api/ratings";
 import type { MemoryView, Rating } from "../../api/schema";
@@ -22,7 +22,6 @@ interface Props {
 /** The reader's own rating of a memory, its comment, and the ratings of others. */
 export function Judging({ memory, decided }: Props) {
   const [comment, setComment] = useDraft(`comment ${memory.id}`, "");
-  const [undecided, setUndecided] = useState(false);
   const up = useRef<HTMLButtonElement>(null);
   const own = useOwn(memory.id);
   useRatingWatch(memory.id);
@@ -30,7 +29,6 @@ export function Judging({ memory, decided }: Props) {
   const remove = useChange("delete");
   const judge = (rating: 1 | -1) => {
     const said = comment.trim();
-    setUndecided(false);
     if (own?.rating === rating && said === "") return;
     setComment("");
     // Cleared at once, so that it is not sent twice; one that was not taken is given back.
@@ -43,10 +41,7 @@ export function Judging({ memory, decided }: Props) {
     event.preventDefault();
     if (comment.trim() === "") return;
     if (own) judge(own.rating > 0 ? 1 : -1);
-    else {
-      setUndecided(true);
-      up.current?.focus();
-    }
+    else up.current?.focus();
   };
   useShortcuts({ u: () => judge(1), d: () => judge(-1) });
   return (
@@ -79,7 +74,6 @@ export function Judging({ memory, decided }: Props) {
           </button>
         )}
       </form>
-      {undecided && <p role="status">Rate up or down to send the comment.</p>}
       {remove.isPending && <Working what="Deleting" />}
       <History id={memory.id} />
     </section>
@@ -105,12 +99,21 @@ function History({ id }: { readonly id: string }) {
   );
 }
 
+/** A rating in words: its direction, its comment, and who gave it when. */
 function RatingLine({ rating }: { readonly rating: Rating }) {
   const undo = useUndoRating();
+  const { comment, reviewer, created_at, undone_at } = rating;
+  const up = rating.rating > 0;
   return (
-    <li className={rating.undone_at ? "undone" : ""}>
-      <RatingWords rating={rating} />
-      {rating.undone_at ? (
+    <li className={undone_at ? "undone" : ""}>
+      <span className={up ? "good" : "bad"}>
+        <Icon name={up ? "up" : "down"} label={up ? "Up" : "Down"} />
+      </span>
+      <span className="said">{comment ? <OneLine text={comment} /> : <span className="muted">No comment</span>}</span>
+      <span className="muted by">
+        {reviewer && <OneLine text={reviewer} />} <time dateTime={created_at}>{exactMoment(created_at)}</time>
+      </span>
+      {undone_at ? (
         <span className="muted">Removed</span>
       ) : (
         <button type="button" className="quiet" disabled={undo.isPending} onClick={() => undo.mutate(rating)}>
@@ -118,27 +121,5 @@ function RatingLine({ rating }: { readonly rating: Rating }) {
         </button>
       )}
     </li>
-  );
-}
-
-/** A rating in words: its direction, its comment, and who gave it when. */
-function RatingWords({ rating: { rating, comment, reviewer, created_at } }: { readonly rating: Rating }) {
-  const up = rating > 0;
-  return (
-    <>
-      <span className={up ? "good" : "bad"}>
-        <Icon name={up ? "up" : "down"} label={up ? "Up" : "Down"} />
-      </span>
-      <span className="said">{comment ? <OneLine text={comment} /> : <span className="muted">No comment</span>}</span>
-      <span className="muted by">
-        {reviewer && (
-          <>
-            <OneLine text={reviewer} />
-            {", "}
-          </>
-        )}
-        <time dateTime={created_at}>{exactMoment(created_at)}</time>
-      </span>
-    </>
   );
 }

@@ -47,7 +47,7 @@ export function SelectionBar({ chosen }: Props) {
         <Icon name="trash" />
         Delete
       </button>
-      {rate.isPending && <progress value={rate.done} max={ids.length} aria-label="Ratings sent" />}
+      {rate.isPending && <Working what="Rating" />}
       {tag.isPending && <Working what="Tagging" />}
       {remove.isPending && <Working what="Deleting" />}
     </div>

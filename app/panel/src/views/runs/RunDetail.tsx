@@ -102,22 +102,15 @@ function Issues({ issues }: { readonly issues: readonly string[] }) {
   );
 }
 
-const OUTCOMES: Readonly<Record<string, string>> = {
-  stored: "This run was stored as an observation:",
-  joined: "An earlier memory already has the same content.",
-  deleted: "The observation was deleted. You can restore it from the trash.",
-  superseded: "A later observation took its place: it says more, or was judged better.",
-  refused: "The observation was refused",
-};
-
-function Left({ story }: { readonly story: RunStoryView }) {
-  const { observation, observations } = story;
-  const outcome = observation ? (observation.outcome ? OUTCOMES[observation.outcome] : "The observation is still being made.") : null;
+function Left({ story: { observation, observations } }: { readonly story: RunStoryView }) {
+  const { outcome = "", reason = "" } = observation ?? {};
   return (
     <section>
       <h3>Observations</h3>
-      {outcome && <p>{observation?.reason && observation.outcome === "refused" ? `${outcome}: ${observation.reason}` : outcome}</p>}
-      {observations.length === 0 && !outcome && <p className="muted">No observation was made from this run.</p>}
+      {observation && (
+        <p>{outcome ? `The observation was ${outcome}${reason && `: ${reason}`}.` : "The observation is still being made."}</p>
+      )}
+      {observations.length === 0 && !observation && <p className="muted">No observation was made from this run.</p>}
       <ul className="left">
         {observations.map((memory) => (
           <li key={memory.id}>

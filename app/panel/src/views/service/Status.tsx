@@ -40,8 +40,11 @@ function Whole({ status }: { readonly status: Found }) {
           facts={[
             ["Mode", <span className={`mode ${status.reasons.length ? "degraded" : ""}`}>{status.mode}</span>],
             ...status.reasons.map((reason) => ["Reason", reason] as const),
-            ["Vectors", <Backfill done={status.live - status.waiting} all={status.live} />],
-            ["Links", <Pending links={status.pending_links} all={status.live} />],
+            [
+              "Vectors",
+              status.waiting === 0 ? "All memories have a vector" : `${whole(status.live - status.waiting)} of ${whole(status.live)}`,
+            ],
+            ["Links", pendingOf(status.pending_links)],
             ["Model", status.model],
             ["Version", status.version],
             [
@@ -77,7 +80,8 @@ function Whole({ status }: { readonly status: Found }) {
       </section>
       <section className="plots">
         <h2>Response times</h2>
-        <Latencies latencies={status.latencies} />
+        {status.latencies.length === 0 && <p className="muted">No recalls yet. Try one with t.</p>}
+        <Table label="Response times" columns={COLUMNS} rows={status.latencies} keyOf={({ purpose }) => purpose} />
       </section>
       <section>
         <h2>Ranking</h2>
@@ -120,21 +124,10 @@ function UseEffects() {
   );
 }
 
-function Backfill({ done, all }: { readonly done: number; readonly all: number }) {
-  if (all === 0) return "No memories to embed";
-  if (done === all) return "All memories have a vector";
-  return (
-    <>
-      <progress value={done} max={all} aria-label="Memories with a vector" /> {whole(done)} of {whole(all)}
-    </>
-  );
-}
-
-/** The service counts no further than this. */
 const MOST_COUNTED = 100_000;
+/** The service counts no further than this. */
 
-function Pending({ links, all }: { readonly links: number; readonly all: number }) {
-  if (all === 0) return "No memories to link";
+function pendingOf(links: number): string {
   if (links === 0) return "All memories are linked";
   if (links === 1) return "1 memory is pending for links";
   return `${whole(links)}${links >= MOST_COUNTED ? " or more" : ""} memories are pending for links`;
@@ -147,11 +140,6 @@ function listed(counts: Readonly<Record<string, number>>): string {
 }
 
 /** Of the latest recalls: half took no longer than p50, 95 in 100 no longer than p95, 99 no longer than p99. */
-function Latencies({ latencies }: { readonly latencies: readonly Latency[] }) {
-  if (latencies.length === 0) return <p className="muted">No recalls yet. Try one with t.</p>;
-  return <Table label="Response times" columns={COLUMNS} rows={latencies} keyOf={({ purpose }) => purpose} />;
-}
-
 const COLUMNS: readonly Column<Latency>[] = [
   { name: "Purpose", cell: ({ purpose }) => purpose },
   { name: "p50", kind: "number", cell: ({ p50 }) => milliseconds(p50) },

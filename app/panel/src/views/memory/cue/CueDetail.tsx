@@ -2,11 +2,10 @@ import { useState } from "react";
 import { type CueAction, useCueAction } from "../../../api/acts";
 import { useService } from "../../../api/client";
 import type { Cue } from "../../../api/schema";
-import { day, exactMoment, share, times } from "../../../parts/format";
-import { Icon } from "../../../parts/Icon";
+import { capitalised, day, exactMoment, share, times } from "../../../parts/format";
 import { Link } from "../../../parts/Link";
 import { Details } from "../../../parts/pane";
-import { Answered, Working } from "../../../parts/states";
+import { Answered } from "../../../parts/states";
 import { OneLine } from "../../../parts/text";
 import { linkTo } from "../../../state/address";
 import { linkToTurn } from "../session/asked";
@@ -148,12 +147,6 @@ function Evidence({ cue: { evidence } }: { readonly cue: Cue }) {
   );
 }
 
-const ACTIONS = {
-  accept: { label: "Accept", doing: "Accepting", icon: "review", tone: "primary" },
-  retire: { label: "Retire", doing: "Retiring", icon: "trash", tone: "danger" },
-  restore: { label: "Restore", doing: "Restoring", icon: "restore", tone: undefined },
-} as const;
-
 /** The changes that a cue's state allows. */
 function actionsOf(state: string): readonly CueAction[] {
   if (state === "active") return ["retire"];
@@ -162,15 +155,15 @@ function actionsOf(state: string): readonly CueAction[] {
 
 function Action({ action, cue }: { readonly action: CueAction; readonly cue: string }) {
   const change = useCueAction(action);
-  const { label, doing, icon, tone } = ACTIONS[action];
   return (
-    <>
-      <button type="button" className={tone} disabled={change.isPending} onClick={() => change.mutate(cue)}>
-        <Icon name={icon} />
-        {label}
-      </button>
-      {change.isPending && <Working what={doing} />}
-    </>
+    <button
+      type="button"
+      className={action === "retire" ? "danger" : undefined}
+      disabled={change.isPending}
+      onClick={() => change.mutate(cue)}
+    >
+      {capitalised(action)}
+    </button>
   );
 }
 

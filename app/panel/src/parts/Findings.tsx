@@ -1,0 +1,69 @@
+/** What the injection scan found in a memory. */
+
+import type { MemoryView } from "../api/schema";
+import { OneLine } from "./text";
+
+interface Finding {
+  readonly field: string;
+  readonly rule: string;
+  readonly family: string;
+  readonly severity: string;
+  /** Places in characters, not in UTF-16 units. */
+  readonly start: number;
+  readonly end: number;
+}
+
+function findingsOf(memory: MemoryView): readonly Finding[] {
+  return (memory.findings ?? []) as unknown as readonly Finding[];
+}
+
+/** The number of places that the scan found; several rules may find one place. */
+export function passagesOf(memory: MemoryView): number {
+  return new Set(findingsOf(memory).map(({ field, start }) => `${field} ${start}`)).size;
+}
+
+const EFFECTS: Readonly<Record<string, string>> = {
+  block: "keeps the text out of answers",
+  suspect: "keeps the text out of histories",
+  flag: "only quoted or discussed",
+};
+const AROUND = 80;
+/** Characters before and after a passage that are shown with it. */
+
+export function Findings({ memory }: { readonly memory: MemoryView }) {
+  const findings = findingsOf(memory);
+  if (findings.length === 0) return null;
+  return (
+    <section>
+      <h3>Findings of the injection scan</h3>
+      <ul className="fact-list">
+        {findings.map(({ field, rule, family, severity, start, end }, place) => {
+          const letters = Array.from(textOf(memory, field));
+          const piece = (from: number, to: number) => <OneLine text={letters.slice(Math.max(0, from), to).join("")} />;
+          return (
+            <li key={place}>
+              {field}:{" "}
+              <span className={`rule ${severity}`}>
+                {rule} ({family}, {EFFECTS[severity] ?? severity})
+              </span>
+              <p className="said" dir="auto">
+                {start > AROUND && "… "}
+                {piece(start - AROUND, start)}
+                <mark>{piece(start, end)}</mark>
+                {piece(end, end + AROUND)}
+                {end + AROUND < letters.length && " …"}
+              </p>
+            </li>
+          );
+        })}
+      </ul>
+    </section>
+  );
+}
+
+function textOf({ title, body, observation }: MemoryView, field: string): string {
+  const place = /^facts\[(\d+)\]$/.exec(field)?.[1];
+  if (place !== undefined) return observation?.facts[Number(place)] ?? "";
+  if (field === "title") return title;
+  return field === "narrative" ? (observation?.narrative ?? "") : body;
+}
