@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 from msgspec import UNSET, UnsetType
 
-from priors_client.models import ActivateInput, Activation, ActivationOutcomeInput, AppendInput, AppendedInput, AroundView, AuditPage, Budget, CallState, CaseSummary, CaseView, Changed, CheckInput, CompareInput, CompileInput, ContextComparison, ContextInput, ContextSummary, ContextView, Cue, CueEdit, CueInput, CuePage, DecisionInput, EffectView, FacetsView, Filters, ForgetInput, Forgotten, ForgottenUser, GivenSection, GivenTool, GivenVector, GraphView, HarnessFile, HealthView, HistoryInput, HistoryView, Imported, IngestionView, KeptView, KeyLimitInput, LearntView, Lesson, LinkDeletion, LinkInput, LinksGiven, LinksInput, ListedMemory, LoggedActivation, MadeKey, MadeSectionInput, MadeToolInput, Measure, MemoriesChange, MemoryPage, MemoryView, MergeInput, MessageInput, MessagesView, NewKey, NewMemory, Novelty, NoveltyInput, ObservationDetail, OutcomeInput, OutcomeView, PlanCheckView, ProbeReportView, ProposalView, Rated, Rating, RatingInput, ReadyView, RecallDay, RecallSummaryView, RecallView, Recorded, ReportInput, ReviewCounts, RolePart, RotationInput, RunChange, RunInput, RunPage, RunPoint, RunStoryView, RunSummary, SameView, SavedRunView, SearchInput, SearchView, SentFile, SentFiles, SentView, SessionDetailView, SessionInput, SessionPage, Source, SourcePage, SourceReference, StatusView, StoredKey, StoredSession, StoredView, Strategy, TakenInView, Tenant, TendedView, Tuning, TuningChange, UserPage, Walk, WalkInput, WeightsInput, WhyView
+from priors_client.models import ActivateInput, Activation, ActivationOutcomeInput, AppendInput, AppendedInput, AroundView, AuditPage, Budget, CallState, CaseSummary, CaseView, Changed, CheckInput, CompareInput, CompileInput, ContextComparison, ContextInput, ContextSummary, ContextView, Cue, CueEdit, CueInput, CuePage, DecisionInput, EffectView, FacetsView, FileOutcome, Filters, ForgetInput, Forgotten, ForgottenUser, GivenSection, GivenTool, GivenVector, GraphView, HarnessFile, HealthView, HistoryInput, HistoryView, Imported, Ingestion, KeptView, KeyLimitInput, LearntView, Lesson, LinkDeletion, LinkInput, LinksGiven, LinksInput, ListedMemory, LoggedActivation, LoggedIngestion, LoggedRecall, LoggedSummary, MadeKey, MadeSectionInput, MadeToolInput, Measure, MemoriesChange, MemoryPage, MemoryView, MergeInput, MessageInput, MessagesView, NewKey, NewMemory, Novelty, NoveltyInput, ObservationDetail, OutcomeInput, PlanCheckView, ProbeReportView, ProposalView, Rated, Rating, RatingInput, ReadyView, RecallDay, Recorded, ReportInput, ReviewCounts, RolePart, RotationInput, RunChange, RunInput, RunPage, RunPoint, RunStoryView, RunSummary, SameView, SavedRunView, SearchInput, SearchView, SentFile, SentFiles, SessionDetailView, SessionInput, SessionPage, Source, SourcePage, SourceReference, StatusView, StoredKey, StoredSession, StoredView, Strategy, TakenInView, Tenant, TendedView, Tuning, TuningChange, UserPage, Walk, WalkInput, WeightsInput, WhyView
 from priors_client.requests import Paging, Request, by_cursor, by_last, segment
 
 T = TypeVar("T")
@@ -91,9 +91,9 @@ class AsyncOperations(AsyncRequests):
         """Store a session. Give all its turns again when it has grown: only what is new or changed is stored. No turn is taken away because the session is given without it. A changed turn is known by its `id`, by its time, or by its place and a text that holds the stored one; otherwise it is a turn of its own. No turn is refused. One in which the injection scan has a finding stands in no history until a person releases it."""
         return await self._send(Request('POST', '/api/sessions', TakenInView, {"wait": wait}, body=SessionInput(folder=folder, id=id, language=language, messages=messages, started_at=started_at, title=title, user=user), repeatable=True))
 
-    async def ingest_report(self, *, content: str, language: str | None | UnsetType = UNSET, path: str) -> OutcomeView:
+    async def ingest_report(self, *, content: str, language: str | None | UnsetType = UNSET, path: str) -> FileOutcome:
         """Take in the content of one report file or log of sessions, as `priors ingest` takes a file. A log that has grown is given whole again: only what is new is stored."""
-        return await self._send(Request('POST', '/api/reports', OutcomeView, body=ReportInput(content=content, language=language, path=path), repeatable=True))
+        return await self._send(Request('POST', '/api/reports', FileOutcome, body=ReportInput(content=content, language=language, path=path), repeatable=True))
 
 
 class AsyncAdmin:
@@ -194,13 +194,13 @@ class AsyncAdmin:
         """Take in the store of an earlier harness, as `priors import` does: its runs, observations and feedback. A bad line or row is named and left out. Another import adds only what is new."""
         return await self._client._send(Request('POST', '/api/imports', Imported, body=HarnessFile(content=content, name=name), repeatable=True))
 
-    async def ingestions(self, *, limit: int | UnsetType = UNSET, before: UUID | UnsetType = UNSET, failed: bool | UnsetType = UNSET) -> list[IngestionView]:
+    async def ingestions(self, *, limit: int | UnsetType = UNSET, before: UUID | UnsetType = UNSET, failed: bool | UnsetType = UNSET) -> list[LoggedIngestion]:
         """Past ingestions, newest first, each with the outcome of its files."""
-        return await self._client._send(Request('GET', '/api/ingestions', list[IngestionView], {"limit": limit, "before": before, "failed": failed}, repeatable=True))
+        return await self._client._send(Request('GET', '/api/ingestions', list[LoggedIngestion], {"limit": limit, "before": before, "failed": failed}, repeatable=True))
 
-    def iter_ingestions(self, *, limit: int | UnsetType = UNSET, failed: bool | UnsetType = UNSET) -> AsyncIterator[IngestionView]:
+    def iter_ingestions(self, *, limit: int | UnsetType = UNSET, failed: bool | UnsetType = UNSET) -> AsyncIterator[LoggedIngestion]:
         """Past ingestions, newest first, each with the outcome of its files. It asks for page after page."""
-        return self._client._each(Request('GET', '/api/ingestions', list[IngestionView], {"limit": limit, "failed": failed}, repeatable=True), by_last('id'))
+        return self._client._each(Request('GET', '/api/ingestions', list[LoggedIngestion], {"limit": limit, "failed": failed}, repeatable=True), by_last('id'))
 
     async def keys(self) -> list[StoredKey]:
         """The keys that the caller's own may manage, the newest first, revoked and expired ones among them."""
@@ -282,25 +282,25 @@ class AsyncAdmin:
         """Accept a proposal, which changes its cues, or decline it; or take the decision back."""
         return await self._client._send(Request('PATCH', f"/api/proposals/{segment(proposal_id)}", ProposalView, body=DecisionInput(artifact=artifact, state=state)))
 
-    async def recalls(self, *, user: str | UnsetType = UNSET, text: str | UnsetType = UNSET, agent: str | UnsetType = UNSET, run_id: str | UnsetType = UNSET, mode: Literal['hybrid', 'lexical', 'vector'] | UnsetType = UNSET, purpose: str | UnsetType = UNSET, outcome: Literal['empty', 'degraded'] | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, limit: int | UnsetType = UNSET, before: UUID | UnsetType = UNSET) -> list[RecallSummaryView]:
+    async def recalls(self, *, user: str | UnsetType = UNSET, text: str | UnsetType = UNSET, agent: str | UnsetType = UNSET, run_id: str | UnsetType = UNSET, mode: Literal['hybrid', 'lexical', 'vector'] | UnsetType = UNSET, purpose: str | UnsetType = UNSET, outcome: Literal['empty', 'degraded'] | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, limit: int | UnsetType = UNSET, before: UUID | UnsetType = UNSET) -> list[LoggedSummary]:
         """Logged recalls that meet every condition, the latest first."""
-        return await self._client._send(Request('GET', '/api/recalls', list[RecallSummaryView], {"user": user, "text": text, "agent": agent, "run_id": run_id, "mode": mode, "purpose": purpose, "outcome": outcome, "since": since, "until": until, "limit": limit, "before": before}, repeatable=True))
+        return await self._client._send(Request('GET', '/api/recalls', list[LoggedSummary], {"user": user, "text": text, "agent": agent, "run_id": run_id, "mode": mode, "purpose": purpose, "outcome": outcome, "since": since, "until": until, "limit": limit, "before": before}, repeatable=True))
 
-    def iter_recalls(self, *, user: str | UnsetType = UNSET, text: str | UnsetType = UNSET, agent: str | UnsetType = UNSET, run_id: str | UnsetType = UNSET, mode: Literal['hybrid', 'lexical', 'vector'] | UnsetType = UNSET, purpose: str | UnsetType = UNSET, outcome: Literal['empty', 'degraded'] | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> AsyncIterator[RecallSummaryView]:
+    def iter_recalls(self, *, user: str | UnsetType = UNSET, text: str | UnsetType = UNSET, agent: str | UnsetType = UNSET, run_id: str | UnsetType = UNSET, mode: Literal['hybrid', 'lexical', 'vector'] | UnsetType = UNSET, purpose: str | UnsetType = UNSET, outcome: Literal['empty', 'degraded'] | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> AsyncIterator[LoggedSummary]:
         """Logged recalls that meet every condition, the latest first. It asks for page after page."""
-        return self._client._each(Request('GET', '/api/recalls', list[RecallSummaryView], {"user": user, "text": text, "agent": agent, "run_id": run_id, "mode": mode, "purpose": purpose, "outcome": outcome, "since": since, "until": until, "limit": limit}, repeatable=True), by_last('recall_id'))
+        return self._client._each(Request('GET', '/api/recalls', list[LoggedSummary], {"user": user, "text": text, "agent": agent, "run_id": run_id, "mode": mode, "purpose": purpose, "outcome": outcome, "since": since, "until": until, "limit": limit}, repeatable=True), by_last('recall_id'))
 
-    async def recall(self, recall_id: UUID, *, user: str | UnsetType = UNSET) -> RecallView:
+    async def recall(self, recall_id: UUID, *, user: str | UnsetType = UNSET) -> LoggedRecall:
         """One logged recall with its hits."""
-        return await self._client._send(Request('GET', f"/api/recalls/{segment(recall_id)}", RecallView, {"user": user}, repeatable=True))
+        return await self._client._send(Request('GET', f"/api/recalls/{segment(recall_id)}", LoggedRecall, {"user": user}, repeatable=True))
 
     async def recall_trends(self, *, user: str | UnsetType = UNSET, days: int | UnsetType = UNSET) -> list[RecallDay]:
         """The latest days, today the last, each with its recalls; those that people tried out do not count."""
         return await self._client._send(Request('GET', '/api/recalls:trends', list[RecallDay], {"user": user, "days": days}, repeatable=True))
 
-    async def batch_reports(self, *, dry_run: bool | UnsetType = UNSET, failures: Mapping[str, str] | UnsetType = UNSET, files: Sequence[SentFile] | UnsetType = UNSET, gone: Sequence[str] | UnsetType = UNSET, language: str | None | UnsetType = UNSET, left_out: Mapping[str, str] | UnsetType = UNSET, roots: Sequence[str] | UnsetType = UNSET) -> SentView:
+    async def batch_reports(self, *, dry_run: bool | UnsetType = UNSET, failures: Mapping[str, str] | UnsetType = UNSET, files: Sequence[SentFile] | UnsetType = UNSET, gone: Sequence[str] | UnsetType = UNSET, language: str | None | UnsetType = UNSET, left_out: Mapping[str, str] | UnsetType = UNSET, roots: Sequence[str] | UnsetType = UNSET) -> Ingestion:
         """Take in files of another machine, as `priors ingest` takes those of its own: also moved and deleted ones."""
-        return await self._client._send(Request('POST', '/api/reports:batch', SentView, body=SentFiles(dry_run=dry_run, failures=failures, files=files, gone=gone, language=language, left_out=left_out, roots=roots)))
+        return await self._client._send(Request('POST', '/api/reports:batch', Ingestion, body=SentFiles(dry_run=dry_run, failures=failures, files=files, gone=gone, language=language, left_out=left_out, roots=roots)))
 
     async def runs(self, *, user: str | UnsetType = UNSET, task_type: str | UnsetType = UNSET, verdict: str | UnsetType = UNSET, agent: str | UnsetType = UNSET, limit: int | UnsetType = UNSET, cursor: str | UnsetType = UNSET) -> RunPage:
         """Runs, newest first."""

@@ -420,6 +420,12 @@ class DecisionInput(Struct, frozen=True, kw_only=True):
     """Undone: what was accepted has changed nothing, and what was declined is open again."""
 
 
+class Degradation(Struct, frozen=True, kw_only=True):
+    arm: str
+    reason: str
+    silent: bool
+
+
 class DegradedView(Struct, frozen=True, kw_only=True):
     arm: str
     reason: str
@@ -493,7 +499,7 @@ class FieldError(Struct, frozen=True, kw_only=True):
     message: str
 
 
-class FileOutcomeView(Struct, frozen=True, kw_only=True):
+class FileOutcome(Struct, frozen=True, kw_only=True):
     chunks: int
     noise: int
     notes: list[str]
@@ -504,6 +510,7 @@ class FileOutcomeView(Struct, frozen=True, kw_only=True):
     status: str
     stored: int
     suffix: str
+    tokens: int
 
 
 class FileTouch(Struct, frozen=True, kw_only=True):
@@ -746,13 +753,13 @@ class Imported(Struct, frozen=True, kw_only=True):
     stored: int
 
 
-class IngestionView(Struct, frozen=True, kw_only=True):
-    counts: dict[str, int]
+class Ingestion(Struct, frozen=True, kw_only=True):
     degraded: str
-    files: list[FileOutcomeView]
-    finished_at: datetime
-    id: UUID
+    dry_run: bool
+    outcomes: list[FileOutcome]
+    pending: int
     seconds: float
+    sliced: dict[str, int]
 
 
 class IssueState(Struct, frozen=True, kw_only=True):
@@ -905,6 +912,45 @@ class LoggedHit(Struct, frozen=True, kw_only=True):
     rank: int
     score: float
     title: str
+
+
+class LoggedIngestion(Struct, frozen=True, kw_only=True):
+    counts: dict[str, int]
+    degraded: str
+    files: list[FileOutcome]
+    finished_at: datetime
+    id: UUID
+    seconds: float
+
+
+class LoggedRecall(Struct, frozen=True, kw_only=True):
+    agent: str | None
+    created_at: datetime
+    degraded: list[Degradation]
+    hits: list[LoggedHit]
+    mode: str
+    parameters: dict[str, Any]
+    purpose: str
+    query: str
+    recall_id: UUID
+    run_id: str | None
+    tokens: int | None
+    took_ms: float
+    withheld: list[WithheldMemory]
+
+
+class LoggedSummary(Struct, frozen=True, kw_only=True):
+    agent: str | None
+    created_at: datetime
+    degraded: list[Degradation]
+    hits: int
+    mode: str
+    purpose: str
+    query: str
+    recall_id: UUID
+    run_id: str | None
+    tokens: int | None
+    took_ms: float
 
 
 class MadeKey(Struct, frozen=True, kw_only=True):
@@ -1073,20 +1119,8 @@ class MessageInput(Struct, frozen=True, kw_only=True):
     tools: Sequence[ToolInput] | UnsetType = UNSET
 
 
-class MessageView(Struct, frozen=True, kw_only=True):
-    at: datetime | None
-    id: UUID
-    ordinal: int
-    quality: int
-    role: str
-    suspect: bool
-    tags: list[str]
-    text: str
-    tools: list[ToolView]
-
-
 class MessagesView(Struct, frozen=True, kw_only=True):
-    messages: list[MessageView]
+    messages: list[StoredMessage]
     next: int | None
 
 
@@ -1221,20 +1255,6 @@ class OutcomeInput(Struct, frozen=True, kw_only=True):
     user: str | UnsetType = UNSET
     """The end user it belongs to, or who asks, by your own id of them; without it what all users share."""
     verdict: str | UnsetType = UNSET
-
-
-class OutcomeView(Struct, frozen=True, kw_only=True):
-    chunks: int
-    noise: int
-    notes: list[str]
-    path: str
-    quarantined: int
-    reason: str
-    skipped: list[str]
-    status: str
-    stored: int
-    suffix: str
-    tokens: int
 
 
 class PlanCheckView(Struct, frozen=True, kw_only=True):
@@ -1387,36 +1407,6 @@ class RecallDay(Struct, frozen=True, kw_only=True):
     empty: int
     p95_ms: float | None
     recalls: int
-
-
-class RecallSummaryView(Struct, frozen=True, kw_only=True):
-    agent: str | None
-    created_at: datetime
-    degraded: list[DegradedView]
-    hits: int
-    mode: str
-    purpose: str
-    query: str
-    recall_id: UUID
-    run_id: str | None
-    tokens: int | None
-    took_ms: float
-
-
-class RecallView(Struct, frozen=True, kw_only=True):
-    agent: str | None
-    created_at: datetime
-    degraded: list[DegradedView]
-    hits: list[LoggedHit]
-    mode: str
-    parameters: dict[str, Any]
-    purpose: str
-    query: str
-    recall_id: UUID
-    run_id: str | None
-    tokens: int | None
-    took_ms: float
-    withheld: list[WithheldMemory]
 
 
 class Recorded(Struct, frozen=True, kw_only=True):
@@ -1700,29 +1690,6 @@ class SentFiles(Struct, frozen=True, kw_only=True):
     roots: Sequence[str] | UnsetType = UNSET
 
 
-class SentOutcomeView(Struct, frozen=True, kw_only=True):
-    chunks: int
-    noise: int
-    notes: list[str]
-    path: str
-    quarantined: int
-    reason: str
-    skipped: list[str]
-    status: str
-    stored: int
-    suffix: str
-    tokens: int
-
-
-class SentView(Struct, frozen=True, kw_only=True):
-    degraded: str
-    dry_run: bool
-    outcomes: list[SentOutcomeView]
-    pending: int
-    seconds: float
-    sliced: dict[str, int]
-
-
 class SessionCueView(Struct, frozen=True, kw_only=True):
     action_types: list[str]
     confidence: float
@@ -1765,7 +1732,7 @@ class SessionDetailView(Struct, frozen=True, kw_only=True):
     ended_at: datetime | None
     format: str
     id: str
-    messages: list[MessageView]
+    messages: list[StoredMessage]
     path: str
     source_id: UUID
     started_at: datetime | None
@@ -1894,6 +1861,18 @@ class StoredKey(Struct, frozen=True, kw_only=True):
     workspaces: list[str] | None
 
 
+class StoredMessage(Struct, frozen=True, kw_only=True):
+    at: datetime | None
+    id: UUID
+    ordinal: int
+    quality: int
+    role: str
+    suspect: bool
+    tags: list[str]
+    text: str
+    tools: list[ToolUse]
+
+
 class StoredObservation(Struct, frozen=True, kw_only=True):
     compressor: str
     facts: list[str]
@@ -1986,7 +1965,7 @@ class ToolInput(Struct, frozen=True, kw_only=True):
     """The functions and sections that it changed, where you know."""
 
 
-class ToolView(Struct, frozen=True, kw_only=True):
+class ToolUse(Struct, frozen=True, kw_only=True):
     failed: bool
     input: dict[str, Any]
     name: str

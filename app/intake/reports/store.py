@@ -218,8 +218,7 @@ def reason_of(error: Exception, path: str) -> str:
     return f"could not be taken in ({type(error).__name__}: {error}); please report it"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoggedIngestion:
+class LoggedIngestion(msgspec.Struct, frozen=True, kw_only=True, rename={"ingestion_id": "id", "outcomes": "files"}):
     """A past ingestion."""
 
     ingestion_id: UUID

@@ -217,8 +217,7 @@ class StoredSession(Struct, frozen=True, kw_only=True, rename={"session_id": "id
     """The user whom it belongs to; "" for nobody."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredMessage:
+class StoredMessage(Struct, frozen=True, kw_only=True, rename={"memory_id": "id"}):
     """A stored turn."""
 
     memory_id: UUID

@@ -11,7 +11,7 @@ from pathlib import Path
 import typer
 from priors_client import Client, ConnectionFailed
 from priors_client import PriorsError as ClientError
-from priors_client.models import Cue, OutcomeView, Week
+from priors_client.models import Cue, FileOutcome, Week
 from rich.console import Console
 
 from app.errors import ConfigurationError
@@ -81,14 +81,14 @@ def _take_in(client: Client, project: Project, logs: Sequence[PastLog], before: 
                 shown.show(done, len(logs), log.name)
                 if _is_read(project, log, outcome):
                     read[str(log.path)] = log.stamp
-                    grown += isinstance(outcome, OutcomeView) and outcome.status == "changed"
+                    grown += isinstance(outcome, FileOutcome) and outcome.status == "changed"
     finally:
         note_read(destination_of(project, ""), read)
     week = _wait_for_lessons(client, started)
     _tell(client, week, new=week.sessions - before.sessions, grown=grown, seconds=time.monotonic() - started)
 
 
-def _send_all(client: Client, logs: Sequence[PastLog]) -> Iterator[tuple[PastLog, OutcomeView | Exception]]:
+def _send_all(client: Client, logs: Sequence[PastLog]) -> Iterator[tuple[PastLog, FileOutcome | Exception]]:
     """Yields what came of each log, several at a time.
 
     Raises:
@@ -107,13 +107,13 @@ def _send_all(client: Client, logs: Sequence[PastLog]) -> Iterator[tuple[PastLog
                 yield pending[done], error
 
 
-def _send(client: Client, log: PastLog) -> OutcomeView:
+def _send(client: Client, log: PastLog) -> FileOutcome:
     return client.ingest_report(path=log.name, content=log.path.read_bytes().decode(errors="replace"))
 
 
-def _is_read(project: Project, log: PastLog, outcome: OutcomeView | Exception) -> bool:
+def _is_read(project: Project, log: PastLog, outcome: FileOutcome | Exception) -> bool:
     """Tells whether a log was read; one that was not is named, now and where failures are shown."""
-    if isinstance(outcome, OutcomeView) and outcome.status != "failed":
+    if isinstance(outcome, FileOutcome) and outcome.status != "failed":
         left_out = [outcome.reason] if outcome.reason else []
         for reason in (*left_out, *outcome.skipped):
             typer.echo(f"left out: {log.path}: {reason}", err=True)

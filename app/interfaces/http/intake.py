@@ -23,7 +23,7 @@ from app.intake.reports.scan import SUFFIXES_SHOWN, Discovery, ReportFile, witho
 from app.intake.reports.store import FileOutcome, Ingestion, IngestionOptions
 from app.interfaces.http.context import Call, Metrics, ThisCall, Wait
 from app.interfaces.http.memories import MemoryViewsController
-from app.interfaces.http.schemas import PROBLEMS, DegradedView, convert, view_of
+from app.interfaces.http.schemas import PROBLEMS, DegradedView
 from app.recall.retrieval.recall import VECTOR
 from app.storage.memories.gate import INVALID
 from app.storage.memories.memory import URI_LIMIT, Name, NewMemory, Rejection, Remembered
@@ -70,11 +70,6 @@ class ReportInput(Struct, forbid_unknown_fields=True):
     language: Name | None = None
 
 
-@view_of(FileOutcome)
-class OutcomeView(Struct):
-    """The result for a report."""
-
-
 class SentFile(Struct, forbid_unknown_fields=True):
     """A file as `priors ingest` found it on its machine."""
 
@@ -99,18 +94,6 @@ class SentFiles(Struct, forbid_unknown_fields=True):
     """The suffixes of files that are no reports, by path."""
     language: Name | None = None
     dry_run: bool = False
-
-
-@view_of(FileOutcome)
-class SentOutcomeView(Struct):
-    """The result for a file."""
-
-
-@view_of(Ingestion)
-class SentView(Struct):
-    """The result for each file of an ingestion."""
-
-    outcomes: Sequence[SentOutcomeView]
 
 
 class HarnessFile(Struct, forbid_unknown_fields=True):
@@ -197,7 +180,7 @@ class ReportsController(Controller):
     tags = ("reports",)
 
     @post("/reports", status_code=200, responses=PROBLEMS, request_max_body_size=_LOG_BODY_BYTES)
-    async def ingest(self, call: ThisCall, data: JSONBody[ReportInput]) -> OutcomeView:
+    async def ingest(self, call: ThisCall, data: JSONBody[ReportInput]) -> FileOutcome:
         """Take in the content of one report file or log of sessions, as `priors ingest` takes a file.
 
         A log that has grown is given whole again: only what is new is stored.
@@ -207,17 +190,17 @@ class ReportsController(Controller):
         options = IngestionOptions(language=data.language)
         outcome = await call.services.ingestions.ingest_content(await call.tenant(), data.path, content, options)
         call.metrics.reports.labels(outcome.status).inc()
-        return convert(outcome, OutcomeView)
+        return outcome
 
     @post("/reports:batch", status_code=200, responses=PROBLEMS, request_max_body_size=_LOG_BODY_BYTES)
-    async def ingest_files(self, call: ThisCall, data: JSONBody[SentFiles]) -> SentView:
+    async def ingest_files(self, call: ThisCall, data: JSONBody[SentFiles]) -> Ingestion:
         """Take in files of another machine, as `priors ingest` takes those of its own: also moved and deleted ones."""
         check(unstorable({"language": data.language or ""}))
         options = IngestionOptions(language=data.language, dry_run=data.dry_run)
         found = await call.services.ingestions.ingest_found(await call.tenant(), _discovery_of(data), options)
         for outcome in found.outcomes:
             call.metrics.reports.labels(outcome.status).inc()
-        return convert(found, SentView)
+        return found
 
     @post("/imports", status_code=200, responses=PROBLEMS, request_max_body_size=_LOG_BODY_BYTES)
     async def import_file(self, call: ThisCall, data: JSONBody[HarnessFile]) -> Imported:

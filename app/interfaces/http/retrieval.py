@@ -249,20 +249,6 @@ def _history_view(call: Call, found: History) -> HistoryView:
     return replace(view, reused_tokens=reuse.tokens, reused_share=reuse.share, kept=reuse.kept, broken=broken)
 
 
-@view_of(LoggedRecall)
-class RecallView(Struct):
-    """A logged recall."""
-
-    degraded: Sequence[DegradedView]
-
-
-@view_of(LoggedSummary)
-class RecallSummaryView(Struct):
-    """A logged recall with the number of its hits."""
-
-    degraded: Sequence[DegradedView]
-
-
 class RetrievalController(Controller):
     """Finds memories."""
 
@@ -321,7 +307,7 @@ class RetrievalController(Controller):
         until: FromQuery[datetime | None] = None,
         limit: Annotated[int, QueryParameter(ge=1, le=LARGEST_PAGE)] = 50,
         before: Annotated[UUID | None, QueryParameter(description="the last recall of the page before")] = None,
-    ) -> Sequence[RecallSummaryView]:
+    ) -> Sequence[LoggedSummary]:
         """Logged recalls that meet every condition, the latest first."""
         asked = RecallFilters(
             text=text,
@@ -333,8 +319,7 @@ class RetrievalController(Controller):
             since=since,
             until=until,
         )
-        found = await call.services.recalls.page(await call.tenant(), asked, limit=limit, before=before)
-        return convert(found, list[RecallSummaryView])
+        return await call.services.recalls.page(await call.tenant(), asked, limit=limit, before=before)
 
     @get("/recalls:trends", responses=PROBLEMS, dependencies=BY_USER)
     async def trends(
@@ -344,9 +329,9 @@ class RetrievalController(Controller):
         return await call.services.recalls.days(await call.tenant(), days)
 
     @get("/recalls/{recall_id:uuid}", responses=PROBLEMS, dependencies=BY_USER)
-    async def recall(self, recall_id: FromPath[UUID], call: ThisCall) -> RecallView:
+    async def recall(self, recall_id: FromPath[UUID], call: ThisCall) -> LoggedRecall:
         """One logged recall with its hits."""
-        return convert(await call.services.recalls.get(await call.tenant(), recall_id), RecallView)
+        return await call.services.recalls.get(await call.tenant(), recall_id)
 
 
 class CheckInput(Struct, forbid_unknown_fields=True):

@@ -147,18 +147,6 @@ class SessionPage(Struct, frozen=True):
     """The cursor of the next page; null on the last one."""
 
 
-@view_of(ToolUse)
-class ToolView(Struct):
-    """A tool that a turn called."""
-
-
-@view_of(StoredMessage, memory_id="id")
-class MessageView(Struct):
-    """A turn of a session. Its ordinal is its place among the session's messages, from 0."""
-
-    tools: Sequence[ToolView]
-
-
 @view_of(Cue, cue_id="id")
 class SessionCueView(Struct):
     """A cue at a turn of the session. One that several turns say stands at each of them."""
@@ -171,7 +159,7 @@ class SessionCueView(Struct):
 class SessionDetailView(Struct):
     """A session with its turns, its cues, and the artifacts that it touched."""
 
-    messages: Sequence[MessageView]
+    messages: Sequence[StoredMessage]
     cues: Sequence[SessionCueView]
     artifacts: Sequence[TouchedArtifact]
 
@@ -186,7 +174,7 @@ def _detail_view(found: SessionDetail, cues: Sequence[Cue]) -> SessionDetailView
     return convert(
         found.session,
         SessionDetailView,
-        messages=convert(found.messages, tuple[MessageView, ...]),
+        messages=found.messages,
         cues=sorted(told, key=lambda cue: -1 if cue.message is None else cue.message),
         artifacts=found.artifacts,
     )
@@ -195,7 +183,7 @@ def _detail_view(found: SessionDetail, cues: Sequence[Cue]) -> SessionDetailView
 class MessagesView(Struct, frozen=True):
     """Turns of a session in their order."""
 
-    messages: Sequence[MessageView]
+    messages: Sequence[StoredMessage]
     next: int | None
     """Pass it as `before` for the turns before these; null at the beginning."""
 
@@ -260,7 +248,7 @@ class SessionsController(Controller):
             await call.tenant(), session_name(session_id), count=last, before=before
         )
         following = found[0].ordinal if len(found) == last and found[0].ordinal else None
-        return MessagesView(messages=convert(found, tuple[MessageView, ...]), next=following)
+        return MessagesView(messages=found, next=following)
 
     @get("/sessions", responses=PROBLEMS, dependencies=BY_USER)
     async def sessions(

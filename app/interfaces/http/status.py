@@ -12,7 +12,7 @@ from litestar.params import QueryParameter
 from msgspec import Struct
 
 from app.errors import Unavailable
-from app.intake.reports.store import LARGEST_PAGE, FileOutcome, LoggedIngestion
+from app.intake.reports.store import LARGEST_PAGE, LoggedIngestion
 from app.interfaces.http.context import METRICS_TYPE, Call, ThisCall
 from app.interfaces.http.schemas import PROBLEMS, convert, view_of
 from app.operations.status import Overview, Readiness, Status, Tenant
@@ -46,18 +46,6 @@ class StatusView(Struct):
     """Days after which a deleted memory is destroyed."""
     week: Week
     """The deeds of memory in the last seven days, and what waits for a person."""
-
-
-@view_of(FileOutcome, without=["tokens"])
-class FileOutcomeView(Struct):
-    """The result for one file."""
-
-
-@view_of(LoggedIngestion, ingestion_id="id", outcomes="files")
-class IngestionView(Struct):
-    """A past ingestion."""
-
-    outcomes: Sequence[FileOutcomeView]
 
 
 class HealthController(Controller):
@@ -121,8 +109,6 @@ class StatusController(Controller):
         limit: Annotated[int, QueryParameter(ge=1, le=LARGEST_PAGE)] = 20,
         before: Annotated[UUID | None, QueryParameter(description="the last ingestion of the page before")] = None,
         failed: Annotated[bool, QueryParameter(description="only those with files that failed")] = False,
-    ) -> Sequence[IngestionView]:
+    ) -> Sequence[LoggedIngestion]:
         """Past ingestions, newest first, each with the outcome of its files."""
-        target = await call.tenant()
-        found = await call.services.ingestions.page(target, before=before, failed=failed, limit=limit)
-        return convert(found, list[IngestionView])
+        return await call.services.ingestions.page(await call.tenant(), before=before, failed=failed, limit=limit)

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 from priors_client import Client, ConnectionFailed
-from priors_client.models import OutcomeView
+from priors_client.models import FileOutcome
 
 from app.errors import ConfigurationError
 from app.interfaces.cli import take_in_past
@@ -179,7 +179,7 @@ async def test_what_is_read_is_not_sent_again_where_the_service_ends_meanwhile(
     latest, *_ = [log.path for log in past_logs_of(tmp_path / "shop", server, workspace_name)]
     send = take_in_past._send
 
-    def send_latest(client: Client, log: PastLog) -> OutcomeView:
+    def send_latest(client: Client, log: PastLog) -> FileOutcome:
         if log.path != latest:
             raise ConnectionFailed("refused")
         return send(client, log)

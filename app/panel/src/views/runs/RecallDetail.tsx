@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import { useService } from "../../api/client";
 import { ONCE } from "../../api/queries";
-import type { RecallView } from "../../api/schema";
+import type { LoggedRecall } from "../../api/schema";
 import { exactMoment, milliseconds, whole } from "../../parts/format";
 import { Link } from "../../parts/Link";
 import { OpenedPane, PaneTitle } from "../../parts/pane";
@@ -31,7 +31,7 @@ export function RecallDetail({ id, onClose, lead }: Props) {
 const IMPORTED = "imported";
 /** The mode of a recall that another store answered. */
 
-function Whole({ recall, lead }: { readonly recall: RecallView; readonly lead: ReactNode }) {
+function Whole({ recall, lead }: { readonly recall: LoggedRecall; readonly lead: ReactNode }) {
   const { query, purpose, agent, run_id: run, mode, degraded, took_ms, tokens, created_at, hits, parameters } = recall;
   useSubject(query);
   return (

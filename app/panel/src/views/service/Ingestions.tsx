@@ -1,7 +1,7 @@
 import { useState } from "react";
 import { useService } from "../../api/client";
 import { KEPT } from "../../api/queries";
-import type { IngestionView } from "../../api/schema";
+import type { LoggedIngestion } from "../../api/schema";
 import { exactMoment, whole } from "../../parts/format";
 import { Answered, Empty, Folded, More } from "../../parts/states";
 import { type Column, Table } from "../../parts/Table";
@@ -58,7 +58,7 @@ export function Ingestions() {
   );
 }
 
-function Line({ ingestion: { finished_at, counts, files, seconds, degraded } }: { readonly ingestion: IngestionView }) {
+function Line({ ingestion: { finished_at, counts, files, seconds, degraded } }: { readonly ingestion: LoggedIngestion }) {
   const label = (
     <>
       <time dateTime={finished_at}>{exactMoment(finished_at)}</time>
@@ -83,7 +83,7 @@ function Line({ ingestion: { finished_at, counts, files, seconds, degraded } }: 
   );
 }
 
-const COLUMNS: readonly Column<IngestionView["files"][number]>[] = [
+const COLUMNS: readonly Column<LoggedIngestion["files"][number]>[] = [
   { name: "File", cell: ({ path }) => path },
   {
     name: "Outcome",

@@ -1,5 +1,5 @@
 import { memo, useEffect, useRef } from "react";
-import type { MessageView, SessionCueView, ToolView } from "../../../api/schema";
+import type { StoredMessage, SessionCueView, ToolUse } from "../../../api/schema";
 import { capitalised, exactMoment, share } from "../../../parts/format";
 import { Link } from "../../../parts/Link";
 import { MemoryLink } from "../../../parts/MemoryLink";
@@ -8,7 +8,7 @@ import { Kind } from "../cue/words";
 import { linkToOwnTurn } from "./asked";
 
 interface Props {
-  readonly message: MessageView;
+  readonly message: StoredMessage;
   readonly cues: readonly SessionCueView[];
   /** The address names this turn: it is scrolled to and gets the focus. */
   readonly asked: boolean;
@@ -81,7 +81,7 @@ function Learnt({ cue }: { readonly cue: SessionCueView }) {
   );
 }
 
-function Tool({ tool: { name, input, result } }: { readonly tool: ToolView }) {
+function Tool({ tool: { name, input, result } }: { readonly tool: ToolUse }) {
   return (
     <details className="tool">
       <summary>
@@ -100,7 +100,7 @@ function Tool({ tool: { name, input, result } }: { readonly tool: ToolView }) {
 const SUBJECTS = ["file_path", "path", "command", "pattern", "query", "url", "description"];
 /** The inputs that tell most of what a tool does. */
 
-function subjectOf(input: ToolView["input"]): string {
+function subjectOf(input: ToolUse["input"]): string {
   const texts = [...SUBJECTS.map((name) => input[name]), ...Object.values(input)];
   const text = texts.find((value): value is string => typeof value === "string") ?? "";
   return text.split("\n", 1)[0] ?? "";
