@@ -1,7 +1,6 @@
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
-import { App, load } from "./App";
-import { listenToWindows } from "./api/copies";
+import { App } from "./App";
 import { keepFocus } from "./state/focusKeeper";
 import { applyTheme } from "./state/theme";
 import "./styles/base.css";
@@ -15,17 +14,12 @@ import "./styles/desk.css";
 
 applyTheme();
 keepFocus();
-listenToWindows();
 
-function draw(): void {
-  const root = document.getElementById("root");
-  if (!root) return;
+const root = document.getElementById("root");
+if (root) {
   createRoot(root).render(
     <StrictMode>
       <App />
     </StrictMode>,
   );
 }
-
-// React shows a stand-in for 300 ms at least: the first place comes without one.
-Promise.resolve(load(window.location.pathname)).then(draw, draw);

@@ -1,24 +1,15 @@
 /** The panel's copies of what is stored, kept in step with changes before the service is asked again. */
 
 import type { QueryClient } from "@tanstack/react-query";
-import { everywhere, type Service, serviceIn } from "./client";
-
-/** Tells the other windows of this browser what to ask for again. */
-const windows = new BroadcastChannel("priors");
-
-export function listenToWindows(): void {
-  windows.onmessage = ({ data: [workspace, routes] }: MessageEvent<readonly [string, string]>) =>
-    void askAgain(serviceIn(workspace).cache, routes);
-}
+import { everywhere, type Service } from "./client";
 
 /** Asks again for what this window shows of the routes that begin so. */
 export function askAgain(cache: QueryClient, routes: string): Promise<void> {
   return cache.invalidateQueries({ predicate: ({ queryKey: [, route] }) => String(route).startsWith(routes) });
 }
 
-/** Asks again for what is on the page, here and in other windows: for all, or for the routes that begin so. */
-export async function refresh({ workspace, cache }: Service, routes = "/api/"): Promise<void> {
-  windows.postMessage([workspace, routes]);
+/** Asks again for what is on the page: for all, or for the routes that begin so. */
+export async function refresh({ cache }: Service, routes = "/api/"): Promise<void> {
   // The first change in a workspace makes it.
   void askAgain(everywhere.cache, "/api/workspaces");
   await askAgain(cache, routes);

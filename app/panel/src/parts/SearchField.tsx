@@ -9,13 +9,13 @@ interface Props {
   readonly text: string;
   readonly label: string;
   readonly placeholder: string;
-  /** Milliseconds after the last key, before the address gets the text. */
-  readonly pause: number;
+  /** Milliseconds after the last key, before the address gets the text: the service logs each search. */
+  readonly pause?: number;
   readonly children?: ReactNode;
 }
 
 /** A search whose text is in the address; Enter opens the first match. */
-export function SearchField({ text, label, placeholder, pause, children }: Props) {
+export function SearchField({ text, label, placeholder, pause = 400, children }: Props) {
   const [draft, setDraft] = useState(text);
   const settled = useDebounced(draft, pause);
   // Back, forward and links change the address: the field follows.

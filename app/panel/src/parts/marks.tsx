@@ -35,7 +35,7 @@ const PASSED = 7;
 const MIDDLING = 5;
 
 /** Scores of 7 and more pass; the score's weight is halved below. */
-export function toneOf(score: number): "good" | "middling" | "bad" {
+function toneOf(score: number): "good" | "middling" | "bad" {
   return score >= PASSED ? "good" : score >= MIDDLING ? "middling" : "bad";
 }
 

@@ -22,7 +22,7 @@ interface MarkedProps {
 }
 
 /** A line of stored text with the words that were searched for marked in it. */
-export function Marked(props: MarkedProps) {
+function Marked(props: MarkedProps) {
   return (
     <bdi>
       <Pieces {...props} />

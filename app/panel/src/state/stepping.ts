@@ -4,7 +4,7 @@ import { focusLine, focusTitle, useFocusBack } from "./focus";
 import { useFirst } from "./search";
 import { type Shortcuts, useShortcuts } from "./shortcuts";
 
-export type Step = 1 | -1;
+type Step = 1 | -1;
 
 /** The place in a list that a step leads to: from what is open or was last, or from where that stood if it is gone. */
 export function useStepping(ids: readonly string[], open: string | null): (step: Step) => number {

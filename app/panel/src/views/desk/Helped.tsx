@@ -27,11 +27,9 @@ export function Helped() {
             ))}
           </ul>
           <p className="note-actions">
-            {(["markdown", "html"] as const).map((format) => (
-              <button key={format} type="button" disabled={save.isPending} onClick={() => save.mutate({ params: { query: { format } } })}>
-                Save the whole report as {format === "html" ? "HTML" : "Markdown"}
-              </button>
-            ))}
+            <button type="button" disabled={save.isPending} onClick={() => save.mutate({ params: { query: { format: "html" } } })}>
+              Save the whole report
+            </button>
           </p>
         </details>
       )}
@@ -39,17 +37,14 @@ export function Helped() {
   );
 }
 
-const TYPES = { markdown: "text/markdown", html: "text/html" };
-
 /** Saves the whole report as a file. */
 function useSaving() {
   return useService().useMutation("get", "/api/effect", {
-    onSuccess: ({ document: text }, asked) => {
-      const format = asked?.params?.query?.format === "html" ? "html" : "markdown";
-      const href = URL.createObjectURL(new Blob([text], { type: TYPES[format] }));
+    onSuccess: ({ document: text }) => {
+      const href = URL.createObjectURL(new Blob([text], { type: "text/html" }));
       const link = document.createElement("a");
       link.href = href;
-      link.download = `effect.${format === "html" ? "html" : "md"}`;
+      link.download = "effect.html";
       link.click();
       URL.revokeObjectURL(href);
     },

@@ -3,9 +3,6 @@ import type { SearchView } from "../../api/schema";
 import { milliseconds } from "../../parts/format";
 import { SearchField } from "../../parts/SearchField";
 
-export const PAUSE_MILLISECONDS = 400;
-/** After the last key, before the service is asked: each search is logged. */
-
 interface Props {
   readonly text: string;
   readonly answer: UseQueryResult<SearchView> | null;
@@ -13,7 +10,7 @@ interface Props {
 
 export function SearchBox({ text, answer }: Props) {
   return (
-    <SearchField text={text} label="Search memories" placeholder="Search by words and meaning" pause={PAUSE_MILLISECONDS}>
+    <SearchField text={text} label="Search memories" placeholder="Search by words and meaning">
       {answer ? <Mode answer={answer} /> : <kbd aria-hidden>/</kbd>}
     </SearchField>
   );

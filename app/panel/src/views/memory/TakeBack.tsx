@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { useEffect, useRef, useState } from "react";
+import { useState } from "react";
 import { useChange } from "../../api/acts";
 import { answerOf, type Service, useService } from "../../api/client";
 import { useMemory } from "../../api/queries";
@@ -41,14 +41,16 @@ export function TakeBack({ memory, onClose }: Props) {
   });
   const remove = useChange("delete");
   const found = same.data?.found ?? [];
-  const ids = found.map(({ memory: { id } }) => id).filter((id) => !left.has(id));
+  const going = found.filter(({ memory: { id } }) => !left.has(id));
   const act = () => {
-    const going = found.filter(({ memory: { id } }) => !left.has(id));
     const done = ({ changed }: { readonly changed: readonly string[] }) => {
       forget();
       setTaken({ sayings: going, changed });
     };
-    if (!remove.isPending && going.length) remove.mutate(ids, { onSuccess: done });
+    remove.mutate(
+      going.map(({ memory: { id } }) => id),
+      { onSuccess: done },
+    );
   };
   useShortcuts({ Escape: onClose });
   if (taken) return <Taken memory={memory} phrase={meant} {...taken} onClose={onClose} />;
@@ -91,7 +93,10 @@ export function TakeBack({ memory, onClose }: Props) {
             </ul>
             {more && <p role="status">These are not all: take them back, then ask again.</p>}
             <p className="note-actions">
-              <Act disabled={remove.isPending || ids.length === 0} label={`Take back ${several(ids.length)}`} act={act} />
+              {/* It has the focus once the list is there, so that Enter acts. */}
+              <button type="button" autoFocus className="danger" disabled={remove.isPending || going.length === 0} onClick={act}>
+                Take back {several(going.length)}
+              </button>
               <button type="button" onClick={onClose}>
                 Cancel
               </button>
@@ -104,26 +109,13 @@ export function TakeBack({ memory, onClose }: Props) {
   );
 }
 
-/** It has the focus once the list is there, so that Enter acts. */
-function Act({ disabled, label, act }: { readonly disabled: boolean; readonly label: string; readonly act: () => void }) {
-  const button = useRef<HTMLButtonElement>(null);
-  useEffect(() => button.current?.focus(), []);
-  return (
-    <button ref={button} type="button" className="danger" disabled={disabled} onClick={act}>
-      {label}
-    </button>
-  );
-}
-
-function Line({
-  saying: { memory, why },
-  chosen,
-  toggle,
-}: {
+interface LineProps {
   readonly saying: SayingView;
   readonly chosen: boolean;
   readonly toggle: () => void;
-}) {
+}
+
+function Line({ saying: { memory, why }, chosen, toggle }: LineProps) {
   const title = nameOf(memory);
   return (
     <li>
@@ -154,14 +146,9 @@ interface TakenProps extends Props, TakenBack {
 }
 
 function Taken({ memory, phrase, sayings, changed, onClose }: TakenProps) {
-  const cue = sayings.find(({ memory: { kind } }) => kind === "cue")?.memory;
   const query = phrase || excerptOf(memory.body, "", []);
-  const proof = useProof({
-    query,
-    plan: cue?.title || query,
-    ids: sayings.map((one) => one.memory.id),
-    texts: sayings.map((one) => one.memory.body),
-  });
+  const plan = sayings.find(({ memory: { kind } }) => kind === "cue")?.memory.title || query;
+  const proof = useProof({ query, plan, wrong: sayings.map((one) => one.memory) });
   const restore = useChange("restore");
   const first = useMemory(changed[0] ?? memory.id).data;
   const restored = first !== undefined && first.retired_as !== "deleted";
@@ -183,7 +170,7 @@ function Taken({ memory, phrase, sayings, changed, onClose }: TakenProps) {
                 <Still ids={shown} />
               </li>
               <li className={fired.length ? "bad" : "good"}>
-                plan “<OneLine text={cue?.title || query} />
+                plan “<OneLine text={plan} />
                 ”: {fired.length ? "still fires" : "no longer fires"}
                 <Still ids={fired} />
               </li>
@@ -218,15 +205,7 @@ interface Asked {
   readonly query: string;
   readonly plan: string;
   /** What was taken back. */
-  readonly ids: readonly string[];
-  readonly texts: readonly string[];
-}
-
-interface Proof {
-  /** Memories of the history that say it still. */
-  readonly shown: readonly string[];
-  /** Cues that warn of it still. */
-  readonly fired: readonly string[];
+  readonly wrong: readonly MemoryView[];
 }
 
 const HITS = 10;
@@ -238,16 +217,17 @@ function plain(text: string): string {
     .trim();
 }
 
-async function prove({ query, plan, ids, texts }: Asked, { ask }: Service, signal: AbortSignal): Promise<Proof> {
+/** What still says it: memories of the history, and cues that the plan fires. */
+async function prove({ query, plan, wrong }: Asked, { ask }: Service, signal: AbortSignal) {
   const [history, activation] = await Promise.all([
     answerOf(ask.POST("/api/history", { body: { query, k: HITS, budget_tokens: 4_000, trial: true }, signal })),
     answerOf(ask.POST("/api/activate", { body: { plan, trial: true }, signal })),
   ]);
-  const wrong = texts.map(plain).filter(Boolean);
-  const says = (text: string) => wrong.some((one) => plain(text).includes(one));
+  const texts = wrong.map(({ body }) => plain(body)).filter(Boolean);
+  const says = (id: string, text: string) => wrong.some((one) => one.id === id) || texts.some((one) => plain(text).includes(one));
   return {
-    shown: history.hits.filter(({ id, body }) => ids.includes(id) || says(body)).map(({ id }) => id),
-    fired: activation.cues.filter(({ id, imperative }) => ids.includes(id) || says(imperative)).map(({ id }) => id),
+    shown: history.hits.filter(({ id, body }) => says(id, body)).map(({ id }) => id),
+    fired: activation.cues.filter(({ id, imperative }) => says(id, imperative)).map(({ id }) => id),
   };
 }
 

@@ -6,7 +6,7 @@ import { dayAfter, isDay, startOf } from "../../parts/days";
 import { withMinus } from "../../parts/format";
 import type { Changes } from "../../state/address";
 
-export const KINDS = ["observation", "chunk", "message", "cue", "note"] as const;
+const KINDS = ["observation", "chunk", "message", "cue", "note"] as const;
 type Kind = (typeof KINDS)[number];
 
 export const SORTS = [
@@ -46,7 +46,7 @@ export function sortChanges(value: string): Changes {
   return value === SORTS[0].value ? { sort: null, order: null } : { sort, order };
 }
 
-export function readFilters(params: URLSearchParams): Filters {
+function readFilters(params: URLSearchParams): Filters {
   const ranges = RANGES.flatMap(([names, least, most]) => names.map((name) => [name, numberOf(params.get(name), least, most)] as const));
   const since = params.get("since") ?? "";
   const until = params.get("until") ?? "";

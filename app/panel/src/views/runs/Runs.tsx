@@ -106,14 +106,11 @@ function Nothing() {
   );
 }
 
-const PAUSE_MILLISECONDS = 300;
-/** After the last key, before the list is narrowed. */
-
 /** Narrows the list by words, and by values that runs have. */
 function Filters({ runs, params }: { readonly runs: readonly RunSummary[]; readonly params: URLSearchParams }) {
   return (
     <div className="run-filters" role="group" aria-label="Filters">
-      <SearchField text={params.get("q") ?? ""} label="Search runs" placeholder="Task, ID or issue" pause={PAUSE_MILLISECONDS} />
+      <SearchField text={params.get("q") ?? ""} label="Search runs" placeholder="Task, ID or issue" />
       {VALUED.map(({ name, label }) => {
         const chosen = params.get(name) ?? "";
         const values = [...new Set([...runs.map((run) => run[name]), chosen])].filter((value): value is string => Boolean(value)).sort();

@@ -1,4 +1,4 @@
-import { lazy, Suspense, useRef, useState } from "react";
+import { useRef, useState } from "react";
 import { useService } from "../../api/client";
 import { ONCE, useEmptyRecalls } from "../../api/queries";
 import type { GivenCue, GivenMemory, RunStoryView } from "../../api/schema";
@@ -11,8 +11,7 @@ import { Folded, Loading, More, Unshown } from "../../parts/states";
 import { Markdown, OneLine } from "../../parts/text";
 import { linkWith } from "../../state/address";
 import { useShortcuts } from "../../state/shortcuts";
-
-const Compiled = lazy(() => import("../try/Compiled").then((loaded) => ({ default: loaded.Compiled })));
+import { Compiled } from "../try/Compiled";
 
 const MOST = 1_000;
 /** Memories, and as many cues, that the service answers for a run. */
@@ -219,9 +218,7 @@ function Contexts({ run }: { readonly run: string }) {
           className="recall"
           label={`Context of ${whole(context.tokens)} tokens${context.agent ? `, ${context.agent}` : ""}, ${exactMoment(context.created_at)}`}
         >
-          <Suspense fallback={<Loading what="the context" />}>
-            <Compiled id={context.id} />
-          </Suspense>
+          <Compiled id={context.id} />
         </Folded>
       ))}
       {found.data.length === CONTEXTS && <p role="status">These are the latest {whole(CONTEXTS)} contexts; there may be more.</p>}

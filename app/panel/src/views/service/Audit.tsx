@@ -13,7 +13,6 @@ import { useTitle } from "../../state/title";
 
 const PAGE = 100;
 /** Entries. */
-const PAUSE_MILLISECONDS = 300;
 const SHOWN = 10;
 /** Ids of an entry at first. */
 
@@ -36,7 +35,7 @@ export function Audit() {
   return (
     <section className="audit" aria-label="Audit log">
       <div className="run-filters">
-        <SearchField text={text} label="Search the log" placeholder="Who, or words of a memory" pause={PAUSE_MILLISECONDS} />
+        <SearchField text={text} label="Search the log" placeholder="Who, or words of a memory" />
         {id && !text && (
           <button type="button" className="chip" onClick={() => changeAddress({ id: null })}>
             Only what names {id} <span aria-hidden>×</span>

@@ -3,7 +3,7 @@
 import { capitalised } from "../../../parts/format";
 
 /** A kind, or the name of a field, as words. */
-export function kindName(kind: string): string {
+function kindName(kind: string): string {
   return kind.replaceAll("_", " ");
 }
 
