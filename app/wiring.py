@@ -44,7 +44,7 @@ from app.storage.memories.remember import WriteGate
 from app.storage.memories.service import Memories
 from app.storage.memories.write import RunTraces
 from app.storage.recalls.service import Recalls
-from app.storage.tenants.service import check_defaults
+from app.storage.tenants.service import Workspaces, check_defaults
 
 _TOKENIZERS = "tokenizers"
 """Folder of the data directory for the tokenizers of models that read contexts."""
@@ -75,6 +75,11 @@ class Services:
     revive: Callable[[], Awaitable[object]] | None = None
     """Starts the embedded Postgres again if it has died; None if another database is used."""
     run_traces: RunTraces = traces
+
+    @cached_property
+    def workspaces(self) -> Workspaces:
+        """The workspaces."""
+        return Workspaces(database=self.database, language=self.settings.language)
 
     @cached_property
     def recalls(self) -> Recalls:

@@ -22,7 +22,6 @@ from app.foundation.postgres.embedded import EmbeddedPostgres
 from app.interfaces.http.serving.server import bound_socket
 from app.settings import Settings
 from app.storage.index.service import Embedder
-from app.storage.tenants.service import get_or_create, resolve
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from tests.fakes.standby import Standby
@@ -59,7 +58,7 @@ async def opened(settings: Settings) -> AsyncIterator[Services]:
 
 async def workspace_of(services: Services, name: str) -> Workspace:
     """Returns the workspace of that name, made now if it does not exist yet."""
-    return await get_or_create(services.database, await resolve(services.database, name, language="english"))
+    return await services.workspaces.get_or_create(await services.workspaces.resolve(name))
 
 
 @contextmanager

@@ -39,7 +39,7 @@ from app.recall.context.history import Histories
 from app.recall.retrieval.service import Retrieval
 from app.settings import Settings
 from app.storage.index.service import Embedder
-from app.storage.tenants.service import get_or_create, resolve
+from app.storage.tenants.service import Workspaces
 from app.storage.tenants.workspace import Workspace
 from app.wiring import MAP_CACHE, Services
 from tests.cluster import copied_cluster_database, distributed_template, fresh_cluster_database, is_cluster
@@ -366,7 +366,8 @@ async def workspace(database: Database, workspace_name: str) -> Workspace:
 
 async def workspace_in(database: Database, name: str, *, language: str = "english") -> Workspace:
     """Returns the workspace of that name, made now: for a test with a database of its own, or with two workspaces."""
-    return await get_or_create(database, await resolve(database, name, language=language))
+    workspaces = Workspaces(database=database, language=language)
+    return await workspaces.get_or_create(await workspaces.resolve(name))
 
 
 @pytest.fixture

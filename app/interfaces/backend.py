@@ -12,7 +12,6 @@ from app.recall.retrieval.recall import Query
 from app.storage.memories.filters import Filters
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.service import NEWEST
-from app.storage.tenants.service import resolve
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 
@@ -71,5 +70,5 @@ class ServiceBackend(AsyncNotes[Place]):
 
     async def _workspace(self) -> Workspace:
         """Returns the workspace with what belongs to no user."""
-        found = await resolve(self._services.database, self._name, language=self._services.settings.language)
+        found = await self._services.workspaces.resolve(self._name)
         return found.of(None)

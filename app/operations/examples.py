@@ -37,7 +37,6 @@ from app.storage.memories import changes, sources
 from app.storage.memories.filters import Filters
 from app.storage.memories.remember import Door
 from app.storage.recalls import store as recalls
-from app.storage.tenants.service import get_or_create
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 
@@ -253,7 +252,7 @@ async def begin(services: Services, workspace: Workspace) -> None:
     Raises:
         DatabaseUnavailable: another call stores the rest.
     """
-    workspace = await get_or_create(services.database, workspace)
+    workspace = await services.workspaces.get_or_create(workspace)
     for run in runs_of(example_history()):
         await services.runs.record(workspace, run.begun)
     await services.ingestions.ingest(workspace, [REPORTS, SESSIONS], IngestionOptions(tags=(EXAMPLE,)))
@@ -273,7 +272,7 @@ async def play(services: Services, workspace: Workspace) -> int:
     Raises:
         Unavailable: another call plays the rest.
     """
-    workspace, given, played = await get_or_create(services.database, workspace), example_history(), 0
+    workspace, given, played = await services.workspaces.get_or_create(workspace), example_history(), 0
     try:
         await _plan(services, workspace)
         for run in runs_of(given):

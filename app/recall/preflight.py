@@ -8,6 +8,8 @@ from string import ascii_lowercase
 from typing import Literal, TypeAlias
 from uuid import UUID
 
+from msgspec import Struct, structs
+
 from app.errors import InvalidInput, check
 from app.foundation.db.database import Database
 from app.foundation.models.protocols import TokenCounter
@@ -64,8 +66,7 @@ class PlanEvidence:
     """The probability that a cue applies."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanStep:
+class PlanStep(Struct, frozen=True, kw_only=True):
     """A step of a plan with its verdict."""
 
     number: str
@@ -74,11 +75,12 @@ class PlanStep:
     added: bool = False
     """True for a step that the plan does not have and should."""
     evidence: tuple[PlanEvidence, ...] = ()
+    verdict: Verdict = _CLEAR
+    """The gravest of its evidence."""
 
-    @property
-    def verdict(self) -> Verdict:
-        """The gravest of its evidence."""
-        return gravest(self.evidence)
+    def __post_init__(self) -> None:
+        """Finds the verdict."""
+        structs.force_setattr(self, "verdict", gravest(self.evidence))
 
 
 def steps_of(plan: str) -> tuple[str, ...]:
@@ -179,7 +181,9 @@ def _once_each(steps: Sequence[PlanStep]) -> list[PlanStep]:
                 best[item.memory_id] = max(best.get(item.memory_id, found), found)
     places: dict[UUID | None, int] = {memory_id: -before for memory_id, (_, before) in best.items()}
     return [
-        replace(step, evidence=tuple(item for item in step.evidence if places.get(item.memory_id, place) == place))
+        structs.replace(
+            step, evidence=tuple(item for item in step.evidence if places.get(item.memory_id, place) == place)
+        )
         for place, step in enumerate(steps)
     ]
 
@@ -377,7 +381,7 @@ def _with_case(steps: Sequence[PlanStep], history: CaseHistory) -> tuple[list[Pl
         issue = issues.get(item.issue_id) if item.kind == ISSUE and item.issue_id else None
         places = [at for at, said in enumerate(words) if issue is not None and is_about(issue.title, said)]
         for at in places[:1]:
-            found[at] = replace(found[at], evidence=(*found[at].evidence, item))
+            found[at] = structs.replace(found[at], evidence=(*found[at].evidence, item))
         if not places:
             of_plan.append(item)
     return found, tuple(of_plan)

@@ -14,7 +14,7 @@ from app.recall.cues.actions import types_of_workspace
 from app.recall.retrieval.rank.asking import Role, RoleParts, roles_of
 from app.storage.memories.gate import INJECTION, instruction_in, unstorable
 from app.storage.tenants import store
-from app.storage.tenants.service import get_or_create
+from app.storage.tenants.service import Workspaces
 from app.storage.tenants.workspace import Workspace
 
 MOST_OWN = 50
@@ -84,7 +84,7 @@ class Tunings:
                 message = f"looks like an instruction to the reader (rule {found.rule})"
                 raise Refused("roles.title", message, reason=INJECTION)
         stored = masked_values(given) if self.mask_secrets else given
-        target = await get_or_create(self.database, workspace)
+        target = await Workspaces(database=self.database).get_or_create(workspace)
         async with self.database.session(target) as session:
             return Tuning.of(
                 await store.tune(

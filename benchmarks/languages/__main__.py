@@ -25,7 +25,6 @@ from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
 from app.settings import Settings, from_environment
 from app.storage.memories.memory import Kind, NewMemory
-from app.storage.tenants.service import set_language
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from benchmarks.ablation import known_presets
@@ -89,7 +88,7 @@ async def measure(
 
 
 async def _stored(services: Services, name: str, given: Sequence[Item], language: str) -> Store:
-    workspace = await set_language(services.database, await workspace_of(services, name), language)
+    workspace = await services.workspaces.set_language(await workspace_of(services, name), language)
     memories = [NewMemory(kind=item.kind, title=item.title, body=item.body) for item in given]
     result = await services.write_gate.remember(workspace, memories)
     if result.rejected:

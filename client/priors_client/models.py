@@ -1257,13 +1257,13 @@ class OutcomeInput(Struct, frozen=True, kw_only=True):
     verdict: str | UnsetType = UNSET
 
 
-class PlanCheckView(Struct, frozen=True, kw_only=True):
+class PlanCheck(Struct, frozen=True, kw_only=True):
     activation_id: UUID | None
     case: str
     degraded: str
     evidence: list[PlanEvidence]
     markdown: str
-    steps: list[PlanStepView]
+    steps: list[PlanStep]
     tokens: int
     took_ms: float
     verdict: str
@@ -1279,7 +1279,7 @@ class PlanEvidence(Struct, frozen=True, kw_only=True):
     verdict: str
 
 
-class PlanStepView(Struct, frozen=True, kw_only=True):
+class PlanStep(Struct, frozen=True, kw_only=True):
     added: bool
     evidence: list[PlanEvidence]
     number: str
@@ -1962,7 +1962,7 @@ class ToolInput(Struct, frozen=True, kw_only=True):
     name: str
     result: str | UnsetType = UNSET
     symbols: Sequence[str] | UnsetType = UNSET
-    """The functions and sections that it changed, where you know."""
+    """What it changed: functions, sections, where you know."""
 
 
 class ToolUse(Struct, frozen=True, kw_only=True):

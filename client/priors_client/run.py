@@ -9,7 +9,7 @@ from uuid import uuid4
 from msgspec import UNSET, UnsetType
 
 from priors_client.operations import Operations
-from priors_client.models import Activation, HistoryView, PlanCheckView, SavedRunView
+from priors_client.models import Activation, HistoryView, PlanCheck, SavedRunView
 
 
 class Run:
@@ -83,7 +83,7 @@ class Run:
             plan, files=files, agent=self.agent or UNSET, run_id=self.run_id, user=self.user
         )
 
-    def check(self, plan: str, *, files: Sequence[str] = ()) -> PlanCheckView:
+    def check(self, plan: str, *, files: Sequence[str] = ()) -> PlanCheck:
         """Returns a verdict for each step of a plan."""
         return self._client.check(
             plan, files=files, task_type=self.task_type, agent=self.agent or UNSET, run_id=self.run_id, user=self.user

@@ -27,7 +27,7 @@ from app.storage.links.service import Links
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import WriteGate
 from app.storage.memories.service import Memories
-from app.storage.tenants.service import resolve
+from app.storage.tenants.service import Workspaces
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from tests.storage.tenants.test_keys import a_key, bearer, calling
@@ -155,9 +155,9 @@ async def test_entries_expire(own_services: Services, counter: TokenCounter) -> 
 
 async def a_workspace(database: Database, counter: TokenCounter, name: str) -> Workspace:
     await WriteGate(database=database, counter=counter).remember(
-        await resolve(database, name, language="english"), [NOTE]
+        await Workspaces(database=database).resolve(name), [NOTE]
     )
-    return await resolve(database, name, language="english")
+    return await Workspaces(database=database).resolve(name)
 
 
 async def test_an_admin_asks_for_the_log_page_by_page(own_services: Services) -> None:

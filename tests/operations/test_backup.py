@@ -20,7 +20,6 @@ from app.operations.backup import CLUSTER, DUMP, LABEL, Replay, _run, _whole_or_
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
 from app.settings import Settings
-from app.storage.tenants.service import resolve
 from app.wiring import Services, opened_database
 from tests.interfaces.worker.working import note
 
@@ -44,7 +43,7 @@ async def keep(services: Services, valve: str) -> None:
 
 async def valves(services: Services) -> set[str]:
     """Returns the valves that a search by both arms finds."""
-    workspace = await resolve(services.database, "w", language="english")
+    workspace = await services.workspaces.resolve("w")
     query = Query(text="Which valve was replaced?", k=10)
     recall = await Retrieval(database=services.database, provider=services.provider).search(workspace, query)
     assert (recall.mode, recall.degraded) == ("hybrid", ())

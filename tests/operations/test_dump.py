@@ -29,7 +29,7 @@ from app.recall.retrieval.service import Retrieval
 from app.storage.index.models import register
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import WriteGate
-from app.storage.tenants.service import resolve
+from app.storage.tenants.service import Workspaces
 from app.storage.tenants.workspace import UNMADE, Workspace
 from app.wiring import Services
 from tests.cluster import a_statement_waits
@@ -54,7 +54,7 @@ async def lines_of(lines: AsyncIterator[bytes]) -> list[bytes]:
 
 
 async def named(database: Database, name: str) -> Workspace:
-    return await resolve(database, name, language="english")
+    return await Workspaces(database=database).resolve(name)
 
 
 async def contents(database: Database, workspace: Workspace) -> dict[str, list[str]]:

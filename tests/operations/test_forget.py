@@ -16,7 +16,7 @@ from app.foundation.db.phrases import pattern_of
 from app.operations.dump import Dumps
 from app.operations.forget import Phrases, checked_phrase
 from app.operations.maintenance import empty_trash
-from app.storage.tenants.service import resolve
+from app.storage.tenants.service import Workspaces
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from tests.interfaces.http.calls import embed, get, patch, post
@@ -127,7 +127,7 @@ async def test_a_word_is_forgotten_everywhere(
     assert (done["done"], done["total"]) == (True, listed["total"])
     assert any("backups" in reason for reason in done["stays"])
     assert await tables_with(database, word) == {}
-    workspace = await resolve(database, client.headers["X-Workspace"], language="en")
+    workspace = await Workspaces(database=database).resolve(client.headers["X-Workspace"])
     lines = b"".join([line async for line in Dumps(database=database).dump(workspace)])
     assert word.lower().encode() not in lines.lower()
     again = await post(client, "/api/forget", {"phrase": word, "yes": True})
@@ -147,7 +147,7 @@ async def test_what_was_forgotten_does_not_come_with_the_next_reading(
     client: httpx.AsyncClient, services: Services, database: Database, tmp_path: Path
 ) -> None:
     word = f"Marlow{uuid4().hex[:8]}"
-    workspace = await resolve(database, client.headers["X-Workspace"], language="en")
+    workspace = await Workspaces(database=database).resolve(client.headers["X-Workspace"])
     file, log = tmp_path / "people.md", tmp_path / "call.jsonl"
     file.write_text(report(word))
     turns = [{"role": "user", "text": f"Call {word} on Tuesday."}, {"role": "assistant", "text": "I call on Tuesday."}]
@@ -287,7 +287,7 @@ async def test_a_key_stays_where_its_word_is_taken_out_of_a_value(
         client, "/api/runs?wait=true", {"run_id": f"r-{word}", "task": "Answer the letter", "metadata": metadata}
     )
     job = "SELECT priors_enqueue('extract_cues', 1, 'x', %(lock)s, %(arguments)s::jsonb, 90000)"
-    workspace = await resolve(database, client.headers["X-Workspace"], language="en")
+    workspace = await Workspaces(database=database).resolve(client.headers["X-Workspace"])
     given = {"workspace_id": workspace.workspace_id, "session_id": f"call {word}"}
     lock = f"extract_cues:{workspace.workspace_id}:call {word}"
     async with database.across() as session:
@@ -318,7 +318,7 @@ async def test_a_failure_in_between_removes_nothing(
     await post(client, "/api/memories", {"kind": "note", "body": f"{word} calls after six."})
     await post(client, "/api/runs?wait=true", {"run_id": "r1", "task": f"Answer {word}"})
     before = await tables_with(database, word)
-    workspace = await resolve(database, client.headers["X-Workspace"], language="en")
+    workspace = await Workspaces(database=database).resolve(client.headers["X-Workspace"])
     redact = phrases.redact
 
     async def break_off(*given: object) -> None:

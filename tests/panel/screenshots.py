@@ -22,7 +22,6 @@ from app.interfaces.http.serving.server import address, bound_socket, serve
 from app.operations import examples as first_start
 from app.operations.examples import SESSIONS
 from app.settings import Settings
-from app.storage.tenants.service import resolve
 from app.wiring import open_services
 from tests.panel.browser import MISSING, chromium, launched
 from tests.panel.seed import examples, seed
@@ -76,7 +75,7 @@ async def seeded_service() -> AsyncIterator[str]:
             listening = bound_socket(settings)
             serving = asyncio.create_task(serve(services, listening, stop=stop, on_ready=lambda _: ready.set()))
             await ready.wait()
-            workspace = await resolve(services.database, settings.workspace, language=settings.language)
+            workspace = await services.workspaces.resolve(settings.workspace)
             await first_start.begin(services, workspace)
             await first_start.play(services, workspace)
             async with httpx.AsyncClient(base_url=address(listening), timeout=UNLIMITED, headers=USED) as client:

@@ -13,7 +13,6 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Locator, Page, Route, expect
 
-from app.storage.tenants.service import resolve
 from app.wiring import Services
 from tests.conftest import WITHOUT_TLS
 from tests.panel.conftest import FOR_THE_MAP, NARROW, PATIENCE, Open
@@ -224,7 +223,7 @@ async def test_those_in_a_rectangle_are_rated_tagged_and_deleted_and_each_is_und
     await expect(page.get_by_text("Change undone")).to_be_visible()
     assert (await used.get("/api/memories", params=deleted)).json()["memories"] == []
     # What was restored has no vector until the worker comes to it; then it stands where it stood.
-    workspace = await resolve(services.database, mapped, language="english")
+    workspace = await services.workspaces.resolve(mapped)
     ids = [UUID(memory_id) for memory_id in inside]
     await services.embedder.embed_pending(workspace, ids=ids)
     again = (await drawn(used))["nodes"]

@@ -33,7 +33,7 @@ from app.storage.effects import Effect, MemoryEffect, Outcome, StoredEffect
 from app.storage.memories.memory import in_utc
 from app.storage.memories.remember import Door
 from app.storage.tenants import store as tenants
-from app.storage.tenants.service import resolve_id
+from app.storage.tenants.service import Workspaces
 from app.storage.tenants.workspace import Workspace
 
 logger = structlog.get_logger()
@@ -179,7 +179,7 @@ class Effects:
         for workspace_id in ids:
             # A workspace may have been erased meanwhile.
             with suppress(NotFound):
-                workspace = await resolve_id(self.database, workspace_id)
+                workspace = await Workspaces(database=self.database).resolve_id(workspace_id)
                 try:
                     await self.estimate(workspace)
                 except Unavailable as error:

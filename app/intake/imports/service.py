@@ -31,7 +31,7 @@ from app.storage.memories.gate import reason_to_reject
 from app.storage.memories.memory import NewMemory, content_hash
 from app.storage.memories.remember import WriteGate
 from app.storage.recalls.store import insert_imported
-from app.storage.tenants.service import get_or_create
+from app.storage.tenants.service import Workspaces
 from app.storage.tenants.workspace import Workspace
 
 _BATCH = 200
@@ -77,7 +77,9 @@ class Imports:
         try:
             # SQLite and the parsing of lines take the processor: other requests go on meanwhile.
             entries = await asyncio.to_thread(lambda: list(read_harness(path)))
-            target = _Import(service=self, workspace=await get_or_create(self.database, workspace), result=result)
+            target = _Import(
+                service=self, workspace=await Workspaces(database=self.database).get_or_create(workspace), result=result
+            )
             await target.take_in(entries)
         except OSError as error:
             raise InvalidInput("", f"{path} cannot be read: {error.strerror or error}") from error

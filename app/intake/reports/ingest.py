@@ -57,7 +57,7 @@ from app.storage.index.service import Embedder
 from app.storage.memories import sources
 from app.storage.memories.gate import too_long_uri
 from app.storage.memories.sources import KnownFile
-from app.storage.tenants.service import get_or_create
+from app.storage.tenants.service import Workspaces
 from app.storage.tenants.workspace import Workspace, check_language, configuration
 from app.tracing import span
 
@@ -294,7 +294,7 @@ class Ingestions:
         options = options or IngestionOptions()
         check_language(options.language)
         if not options.dry_run:
-            workspace = await get_or_create(self.database, workspace)
+            workspace = await Workspaces(database=self.database).get_or_create(workspace)
         return IngestionState(
             database=self.database,
             provider=self.provider,

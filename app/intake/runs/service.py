@@ -20,7 +20,7 @@ from app.intake.runs import store
 from app.intake.runs.run import MemoryUses, NewRun, Run, RunPoint, RunStory, check_run, counts, name_reasons
 from app.storage.memories import store as memories
 from app.storage.memories.service import LARGEST_PAGE, Memories
-from app.storage.tenants.service import get_or_create
+from app.storage.tenants.service import Workspaces
 from app.storage.tenants.workspace import UNMADE, Workspace
 
 _RUNS_AT_ONCE = 1_000
@@ -68,7 +68,7 @@ class Runs:
         run = await asyncio.to_thread(self._storable, run)
         if needs_output and not must_exist and workspace.workspace_id == UNMADE:
             _check_output(run.output)
-        target = workspace if must_exist else await get_or_create(self.database, workspace)
+        target = workspace if must_exist else await Workspaces(database=self.database).get_or_create(workspace)
 
         async def attempt() -> tuple[Run, bool]:
             async with self.database.session(target) as session:

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -63,7 +63,7 @@ class Preparation:
 def digest_of(turn: Turn, preparation: Preparation) -> bytes:
     """Returns the version, and 16 bytes that change with anything that is stored of a turn but its id."""
     said = (preparation.language, preparation.mask, preparation.folder, turn.role, turn.text, turn.at)
-    content = msgspec.json.encode([*said, [asdict(tool) for tool in turn.tools]], enc_hook=str)
+    content = msgspec.json.encode([*said, [structs.asdict(tool) for tool in turn.tools]], enc_hook=str)
     return bytes([VERSION]) + hashlib.blake2b(content, digest_size=_DIGEST_BYTES).digest()
 
 
@@ -149,7 +149,7 @@ def _cut(text: str, limit: int) -> str:
 
 
 def _short(tool: ToolUse) -> ToolUse:
-    return replace(tool, input=_shorten_value(tool.input), result=_cut(tool.result, _TOOL_TEXT))
+    return structs.replace(tool, input=_shorten_value(tool.input), result=_cut(tool.result, _TOOL_TEXT))
 
 
 def _shorten_value(value: Any) -> Any:  # noqa: ANN401 - any JSON value
@@ -169,7 +169,7 @@ def storable(turn: Turn) -> Turn:
 
 
 def _storable_tool(tool: ToolUse) -> ToolUse:
-    return replace(tool, name=_storable(tool.name), input=_storable(tool.input), result=_storable(tool.result))
+    return structs.replace(tool, name=_storable(tool.name), input=_storable(tool.input), result=_storable(tool.result))
 
 
 def _storable(value: Any, depth: int = 0) -> Any:  # noqa: ANN401 - any JSON value

@@ -1,12 +1,12 @@
 """The SQL of sessions: their messages, the artifacts that they touched, and of which cues are to be made."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from app.foundation.db.database import Lease
 from app.foundation.db.session import EXTRACT, Row, Session
@@ -317,7 +317,7 @@ async def save_turns(session: Session, turns: Mapping[UUID, PreparedTurn]) -> No
             "memory_id": memory_id,
             "role": turn.role,
             "spoken": turn.spoken,
-            "tools": [asdict(tool) for tool in turn.tools],
+            "tools": [structs.asdict(tool) for tool in turn.tools],
             "message_id": turn.message_id,
             "digest": as_bytea(turn.digest),
         }

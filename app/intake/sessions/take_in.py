@@ -36,7 +36,7 @@ from app.storage.memories.gate import instruction_in, too_long_uri
 from app.storage.memories.memory import TITLE_LIMIT, SourceReference, in_utc
 from app.storage.memories.sources import Matching, carry_out
 from app.storage.tenants import store as workspaces
-from app.storage.tenants.service import get_or_create
+from app.storage.tenants.service import Workspaces
 from app.storage.tenants.workspace import Workspace, check_language, configuration
 
 NEW, CHANGED, UNCHANGED, DELETED = "new", "changed", "unchanged", "deleted"
@@ -381,7 +381,7 @@ class SessionIntake:
 
     async def _workspace_of_owner(self, workspace: Workspace, session_id: str, user: str | None) -> Workspace:
         """Returns the workspace as the user sees it, or the owner of the session where none is named."""
-        workspace = await get_or_create(self.database, workspace)
+        workspace = await Workspaces(database=self.database).get_or_create(workspace)
         return await self.of_owner(workspace, session_id) if user is None else workspace.of(user)
 
     def _preparation(self, workspace: Workspace, language: str | None) -> Preparation:

@@ -3,9 +3,11 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
+
+from msgspec import Struct, structs
 
 from app.foundation.text.data import json_lines
 from app.foundation.text.prose import without_inserted
@@ -17,12 +19,11 @@ agent its work: the parent of a sub-agent, a script that calls an SDK, or somebo
 is a person. What a caller says is nobody's lesson."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolUse:
+class ToolUse(Struct, frozen=True, kw_only=True):
     """A tool that a turn called: an act, and not speech."""
 
     name: str
-    input: Mapping[str, Any] = field(default_factory=dict)
+    input: Mapping[str, Any] = {}
     result: str = ""
     """The tool's answer; "" if the log has none yet."""
     failed: bool = False
@@ -122,7 +123,7 @@ class Turns:
         if call in self._calls:
             turn, place = self._calls[call]
             tool = self._tools[turn][place]
-            self._tools[turn][place] = replace(tool, result=result, failed=failed, symbols=tuple(symbols))
+            self._tools[turn][place] = structs.replace(tool, result=result, failed=failed, symbols=tuple(symbols))
 
     def has_call(self, call: str) -> bool:
         """Tells whether a tool was called by this id."""

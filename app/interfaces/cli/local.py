@@ -17,7 +17,6 @@ from app.interfaces.http.context import KEY, join_session_id
 from app.interfaces.http.serving.application import create_app
 from app.settings import Settings
 from app.storage.tenants.keys import SCOPES, Key
-from app.storage.tenants.service import resolve
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services, open_services
 
@@ -116,7 +115,7 @@ async def workspace_of(services: Services, name: str | None = None) -> Workspace
         InvalidInput: a workspace may not have this name.
     """
     settings = services.settings
-    return await resolve(services.database, name or settings.workspace, language=settings.language)
+    return await services.workspaces.resolve(name or settings.workspace)
 
 
 async def check_migrated(services: Services) -> None:

@@ -30,7 +30,6 @@ from app.operations import examples as stored_examples
 from app.operations.maintenance import Maintenance
 from app.operations.status import Overview, WorkspaceStatistics
 from app.recall.cues.cue import starter_cues
-from app.storage.tenants.service import set_language
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 
@@ -88,7 +87,7 @@ def language(
     """
 
     async def work(services: Services, target: Workspace) -> str:
-        return (await set_language(services.database, target, name)).language
+        return (await services.workspaces.set_language(target, name)).language
 
     typer.echo(in_workspace(workspace, work))
 

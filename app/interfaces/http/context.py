@@ -23,7 +23,7 @@ from app.settings import Settings
 from app.storage.index.models import Move
 from app.storage.memories.memory import Remembered
 from app.storage.tenants.keys import EVERYTHING, Key
-from app.storage.tenants.service import KnownKeys, resolve
+from app.storage.tenants.service import KnownKeys
 from app.storage.tenants.workspace import USER_LIMIT, Workspace
 from app.tracing import times
 from app.wiring import Services
@@ -237,7 +237,7 @@ class Call:
             if not self.workspace:
                 raise Forbidden("this key does not serve the default workspace: name one of its own by `X-Workspace`")
             raise Forbidden("this key does not serve the workspace that `X-Workspace` names")
-        found = await resolve(self.database, name, language=settings.language)
+        found = await self.services.workspaces.resolve(name)
         if self.user is None:
             return found
         return found.for_reading(self.user) if self.shared else found.of(self.user)

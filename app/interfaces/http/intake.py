@@ -28,7 +28,6 @@ from app.recall.retrieval.recall import VECTOR
 from app.storage.memories.gate import INVALID
 from app.storage.memories.memory import URI_LIMIT, Name, NewMemory, Rejection, Remembered
 from app.storage.memories.remember import BATCH_CHARACTERS, Door, batch_sizes
-from app.storage.tenants.service import get_or_create
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 
@@ -361,7 +360,7 @@ async def embed(services: Services, workspace: Workspace, ids: Sequence[UUID]) -
                 DegradedView(arm=VECTOR, reason="the stored vectors are of another model; see `priors store doctor`")
             ]
         # A worker may have embedded some of them before this call did: now each has its vector.
-        workspace = await get_or_create(services.database, workspace)
+        workspace = await services.workspaces.get_or_create(workspace)
         await services.embedder.embed_pending(workspace, ids=ids)
     except EmbeddingUnavailable as error:
         return 0, [DegradedView(arm=VECTOR, reason=str(error))]

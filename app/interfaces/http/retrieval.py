@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from app.errors import DatabaseUnavailable
 from app.interfaces.http.context import BY_USER, Call, IdempotencyKey, ThisCall
 from app.interfaces.http.cues import Path
-from app.interfaces.http.schemas import PROBLEMS, DegradedView, HitView, convert, hit_view, view_of
+from app.interfaces.http.schemas import PROBLEMS, DegradedView, HitView, convert, hit_view
 from app.recall.cues.activate import DEFAULT_BUDGET, LARGEST_BUDGET, LEAST_BUDGET, PLAN_LIMIT, Activation, PlanAsked
-from app.recall.preflight import CheckAsked, PlanCheck, PlanStep, Verdict
+from app.recall.preflight import CheckAsked, PlanCheck
 from app.recall.retrieval.rank.presets import Weights
 from app.recall.retrieval.recall import (
     LARGEST_K,
@@ -351,23 +351,8 @@ class CheckInput(Struct, forbid_unknown_fields=True):
         return CheckAsked(plan=convert(self, PlanAsked), task_type=self.task_type)
 
 
-@view_of(PlanStep)
-class PlanStepView(Struct):
-    """A step of the plan, or one that should be added, with its verdict."""
-
-    verdict: Verdict
-
-
-@view_of(PlanCheck)
-class PlanCheckView(Struct):
-    """The check of a plan; every step is clear where nothing is known."""
-
-    steps: Sequence[PlanStepView]
-
-
 @post("/api/check", status_code=200, responses=PROBLEMS, tags=["cues"])
-async def check(call: ThisCall, data: JSONBody[CheckInput]) -> PlanCheckView:
+async def check(call: ThisCall, data: JSONBody[CheckInput]) -> PlanCheck:
     """A verdict for each step of a plan (clear, look again, stop and ask), with the evidence. No model is asked."""
     asking = call.asked_by(data.user)
-    found = await asking.services.preflights.check(await asking.tenant(), data.question())
-    return convert(found, PlanCheckView)
+    return await asking.services.preflights.check(await asking.tenant(), data.question())

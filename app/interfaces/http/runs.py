@@ -29,7 +29,6 @@ from app.interfaces.http.schemas import (
     view_of,
 )
 from app.storage.memories.service import LARGEST_PAGE
-from app.storage.tenants.service import get_or_create
 from app.storage.tenants.workspace import NOBODY, User, Workspace
 
 _RUNS_PATH = b"/api/runs/"
@@ -175,7 +174,7 @@ class RunsController(Controller):
         tenant = await call.asked_by(data.user).writer()
         found = await call.services.observations.observe(tenant, convert(data, Outcome), wait=bool(wait))
         if wait:
-            await _settle(call, await get_or_create(call.database, tenant), found)
+            await _settle(call, await call.services.workspaces.get_or_create(tenant), found)
         return Response(found, status_code=_status(found))
 
     @get("/observations/{observation_id:uuid}", responses=PROBLEMS, dependencies=BY_USER)
@@ -187,7 +186,7 @@ class RunsController(Controller):
 async def _record(call: Call, run: NewRun, *, remember: bool, wait: bool) -> Response[SavedRunView]:
     runs, observations, workspace = call.services.runs, call.services.observations, await call.writer()
     saved, _ = await runs.record(workspace, run, needs_output=remember)
-    workspace = await get_or_create(call.database, workspace)
+    workspace = await call.services.workspaces.get_or_create(workspace)
     if run.issues is not None:
         await observations.learn_issues(workspace, saved)
     observed = await observations.observe(workspace, Outcome(run_id=saved.run_id), wait=wait) if remember else None

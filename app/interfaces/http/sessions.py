@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace as dataclass_replace
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from uuid import UUID
 
 from litestar import Controller, delete, get, post
@@ -41,14 +41,11 @@ Role = Literal["user", "caller", "assistant", "tool", "system"]
 _ROLES = "`user` is a person and nobody else; `caller` is an agent or a program that gives this agent its work"
 
 
-class ToolInput(Struct, forbid_unknown_fields=True):
+class ToolInput(ToolUse, frozen=True, forbid_unknown_fields=True):
     """A tool that a turn called: an act, and not speech."""
 
     name: Name
-    input: dict[str, Any] = {}
-    result: str = ""
-    failed: bool = False
-    symbols: Annotated[list[str], Meta(description="the functions and sections that it changed, where you know")] = []
+    symbols: Annotated[tuple[str, ...], Meta(description="what it changed: functions, sections, where you know")] = ()
 
 
 class MessageInput(Struct, forbid_unknown_fields=True):
@@ -67,7 +64,7 @@ class MessageInput(Struct, forbid_unknown_fields=True):
             role=self.role,
             text=self.text,
             at=moment_of(self.at),
-            tools=tuple(convert(tool, ToolUse) for tool in self.tools),
+            tools=tuple(self.tools),
             message_id=self.id,
         )
 

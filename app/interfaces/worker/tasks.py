@@ -25,7 +25,6 @@ from app.storage.index import service as indexes
 from app.storage.index.indexing import STALE_AT_WRITES
 from app.storage.links.service import many_pending
 from app.storage.memories.remember import Door
-from app.storage.tenants.service import resolve_id
 from app.storage.tenants.workspace import NOBODY, Workspace
 from app.wiring import Services
 
@@ -162,7 +161,7 @@ async def match_issues_task(context: JobContext, workspace_id: int) -> None:
     """Matches the issues of a workspace's cases over their versions."""
     services, lock = services_of(context), f"{MATCH}:{workspace_id}"
     async with _again_when_it_answers(services, MATCH, lock=lock, workspace_id=workspace_id):
-        workspace = (await resolve_id(services.database, workspace_id)).of(NOBODY)
+        workspace = (await services.workspaces.resolve_id(workspace_id)).of(NOBODY)
         await services.cases.match(workspace)
 
 
@@ -172,7 +171,7 @@ async def extract_cues_task(context: JobContext, workspace_id: int, session_id: 
     services = services_of(context)
     lock = extraction_lock(workspace_id, session_id)
     async with _again_when_it_answers(services, EXTRACT, lock=lock, workspace_id=workspace_id, session_id=session_id):
-        workspace = await resolve_id(services.database, workspace_id)
+        workspace = await services.workspaces.resolve_id(workspace_id)
         await _extract(services, workspace, session_id)
 
 
@@ -188,7 +187,7 @@ async def extract_decision_task(context: JobContext, workspace_id: int, source_i
     services = services_of(context)
     lock = f"{DECIDE}:{source_id}"
     async with _again_when_it_answers(services, DECIDE, lock=lock, workspace_id=workspace_id, source_id=source_id):
-        workspace = (await resolve_id(services.database, workspace_id)).of(NOBODY)
+        workspace = (await services.workspaces.resolve_id(workspace_id)).of(NOBODY)
         await extract_decision(_door(services, workspace), UUID(source_id))
 
 
@@ -203,7 +202,7 @@ async def embed_cues_task(context: JobContext) -> None:
         end = time.monotonic() + SLICE_SECONDS
 
         async def door_of(workspace_id: int) -> Door:
-            return _door(services, await resolve_id(services.database, workspace_id))
+            return _door(services, await services.workspaces.resolve_id(workspace_id))
 
         done = await embed_cues(door_of, across=services.database.across, seconds=SLICE_SECONDS)
         if done:
@@ -228,7 +227,7 @@ async def refresh_statistics_task(context: JobContext, workspace_id: int) -> Non
 async def compress_task(context: JobContext, workspace_id: int, observation_id: str) -> None:
     """Compresses a finished run."""
     services = services_of(context)
-    workspace = await resolve_id(services.database, workspace_id)
+    workspace = await services.workspaces.resolve_id(workspace_id)
     asked = UUID(observation_id)
     workspace = await services.observations.for_owner(workspace, asked)
     await services.observations.make_pending(workspace, asked)
@@ -261,7 +260,7 @@ async def tend_cues_task(context: JobContext, timestamp: int) -> None:  # noqa: 
     services = services_of(context)
     database = services.database
     for workspace_id, user in await owners_of_cues(database.across):
-        workspace = (await resolve_id(database, workspace_id)).of(user)
+        workspace = (await services.workspaces.resolve_id(workspace_id)).of(user)
         await judge_precedents(_door(services, workspace))
         await review_cues(_door(services, workspace))
 

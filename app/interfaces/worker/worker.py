@@ -16,7 +16,6 @@ from app.errors import NotFound
 from app.foundation.db.pool import SERVICE, libpq_url
 from app.interfaces.worker.tasks import services_of, tasks
 from app.operations.status import Overview
-from app.storage.tenants.service import resolve_id
 from app.wiring import Services
 
 _CONCURRENCY = 3
@@ -94,7 +93,7 @@ async def _has_its_workspace(context: JobContext) -> bool:
     if not isinstance(workspace_id, int):
         return True
     try:
-        await resolve_id(services_of(context).database, workspace_id)
+        await services_of(context).workspaces.resolve_id(workspace_id)
     except NotFound:
         return False
     return True

@@ -64,7 +64,7 @@ from app.storage.index.following import OncePerText
 from app.storage.memories.gate import unstorable
 from app.storage.memories.memory import in_utc, new_id
 from app.storage.memories.service import LARGEST_PAGE
-from app.storage.tenants.service import get_or_create
+from app.storage.tenants.service import Workspaces
 from app.storage.tenants.workspace import Workspace
 
 EMBEDDING_SECONDS = 3.0
@@ -390,7 +390,7 @@ async def _store_context(
     shown = {memory_id: item.tokens for item in kept if item.reference for memory_id in item.provenance.memory_ids}
     told = {item.provenance.activation_id for item in kept}
     traces, recalls = list[SourceTrace](), list[Recall]()
-    target = await get_or_create(call.database, call.workspace)
+    target = await Workspaces(database=call.database).get_or_create(call.workspace)
     async with call.database.session(target, transaction=False) as session:
         for hydrated_by, trace in found:
             recall_id = None

@@ -35,7 +35,7 @@ from app.storage.memories.remember import Door
 from app.storage.memories.service import LARGEST_PAGE
 from app.storage.memories.write import write
 from app.storage.tenants import store as workspaces
-from app.storage.tenants.service import get_or_create
+from app.storage.tenants.service import Workspaces
 from app.storage.tenants.workspace import Workspace, configuration
 
 MOST_AT_ONCE = 1_000
@@ -97,7 +97,7 @@ async def add_cues(door: Door, cues: Sequence[NewCue]) -> StoredCues:
     model, embedded = await _embed_new(door, ready)
     types = await embed_types(door.provider, door.workspace)
     named = await asyncio.to_thread(lambda: [_with_types(item, types) for item in embedded])
-    door = door._replace(workspace=await get_or_create(door.database, door.workspace))
+    door = door._replace(workspace=await Workspaces(database=door.database).get_or_create(door.workspace))
     stored, ids = await again_after_deadlock(lambda: _store(door, named, model))
     await settle_conflicts(door, [cue_id for cue_id, item in zip(ids, named, strict=True) if not item.is_known])
     found = iter(ids)

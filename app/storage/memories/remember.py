@@ -22,7 +22,7 @@ from app.storage.memories.memory import GivenVector, MemoryRow, NewMemory, Objec
 from app.storage.memories.store import TooManyWords, add_refusals, word_limit
 from app.storage.memories.write import NUMBER, RunTraces, Written, write
 from app.storage.tenants import store as workspaces
-from app.storage.tenants.service import get_or_create
+from app.storage.tenants.service import Workspaces
 from app.storage.tenants.workspace import Workspace, configuration
 from app.tracing import span
 
@@ -213,7 +213,7 @@ class WriteGate:
         users = [item.memory.user if item.objection is None else "" for item in batch]
         for user in dict.fromkeys(users):
             places = [place for place, of in enumerate(users) if of == user]
-            own = await get_or_create(self.database, workspace.of(user))
+            own = await Workspaces(database=self.database).get_or_create(workspace.of(user))
             checked = await self._check(own, [batch[place] for place in places])
             passed = [item for item in checked if item.objection is None]
             stored = iter(await self._store(own, passed, counts, known_first=known_first))

@@ -1,7 +1,7 @@
 """Resolves workspaces, and the keys that requests bring."""
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from app.errors import ConfigurationError, InvalidInput, NotFound, Unavailable
 from app.foundation.db.database import Database
@@ -32,60 +32,63 @@ def check_defaults(settings: Settings) -> None:
         raise ConfigurationError(f"{PREFIX}LANGUAGE: {reason}")
 
 
-async def resolve(database: Database, name: str, *, language: str) -> Workspace:
-    """Returns the workspace of that name. A workspace that does not exist yet is empty, and is not made here.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workspaces:
+    """Finds and makes workspaces."""
 
-    `language` is the language of a workspace that does not exist yet.
+    database: Database
+    language: str = "english"
+    """That of a workspace that does not exist yet."""
 
-    Raises:
-        InvalidInput: the name is not valid.
-    """
-    checked_name(name)
-    async with database.session(UNMADE, transaction=False) as session:
-        found = await store.find(session, name)
-    if found is not None:
+    async def resolve(self, name: str) -> Workspace:
+        """Returns the workspace of that name. A workspace that does not exist yet is empty, and is not made here.
+
+        Raises:
+            InvalidInput: the name is not valid.
+        """
+        checked_name(name)
+        async with self.database.session(UNMADE, transaction=False) as session:
+            found = await store.find(session, name)
+        if found is not None:
+            return found
+        chosen = configuration(self.language)
+        return Workspace(workspace_id=UNMADE, name=name, language=chosen, languages=(chosen,))
+
+    async def resolve_id(self, workspace_id: int) -> Workspace:
+        """Returns the workspace of that id, for a job.
+
+        Raises:
+            NotFound: no workspace has this id.
+        """
+        async with self.database.session(workspace_id, transaction=False) as session:
+            found = await store.get(session)
+        if found is None:
+            raise NotFound(f"there is no workspace {workspace_id}")
         return found
-    chosen = configuration(language)
-    return Workspace(workspace_id=UNMADE, name=name, language=chosen, languages=(chosen,))
 
+    async def get_or_create(self, workspace: Workspace) -> Workspace:
+        """Returns the workspace, after making it if it does not exist yet. Verbs that write call this first."""
+        if workspace.workspace_id != UNMADE:
+            return workspace
+        async with self.database.session(UNMADE) as session:
+            found = await store.make(session, workspace.name, workspace.language)
+        return replace(found, user=workspace.user, sees=workspace.sees)
 
-async def resolve_id(database: Database, workspace_id: int) -> Workspace:
-    """Returns the workspace of that id, for a job.
+    async def set_language(self, workspace: Workspace, language: str) -> Workspace:
+        """Sets the language of memories and queries that name none. Stored memories keep theirs.
 
-    Raises:
-        NotFound: no workspace has this id.
-    """
-    async with database.session(workspace_id, transaction=False) as session:
-        found = await store.get(session)
-    if found is None:
-        raise NotFound(f"there is no workspace {workspace_id}")
-    return found
+        Returns the workspace with the text search configuration that was set: `simple` for a code that Postgres does
+        not know.
 
-
-async def get_or_create(database: Database, workspace: Workspace) -> Workspace:
-    """Returns the workspace, after making it if it does not exist yet. Verbs that write call this first."""
-    if workspace.workspace_id != UNMADE:
-        return workspace
-    async with database.session(UNMADE) as session:
-        found = await store.make(session, workspace.name, workspace.language)
-    return replace(found, user=workspace.user, sees=workspace.sees)
-
-
-async def set_language(database: Database, workspace: Workspace, language: str) -> Workspace:
-    """Sets the language of memories and queries that name none. Stored memories keep theirs.
-
-    Returns the workspace with the text search configuration that was set: `simple` for a code that Postgres does not
-    know.
-
-    Raises:
-        InvalidInput: the language is unknown.
-    """
-    check_language(language)
-    chosen = configuration(language)
-    workspace = await get_or_create(database, workspace)
-    async with database.session(workspace) as session:
-        await store.set_language(session, workspace, chosen)
-    return replace(workspace, language=chosen)
+        Raises:
+            InvalidInput: the language is unknown.
+        """
+        check_language(language)
+        chosen = configuration(language)
+        workspace = await self.get_or_create(workspace)
+        async with self.database.session(workspace) as session:
+            await store.set_language(session, workspace, chosen)
+        return replace(workspace, language=chosen)
 
 
 FRESH_SECONDS = 5.0

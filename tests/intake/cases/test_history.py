@@ -35,7 +35,7 @@ from app.storage.memories import sources
 from app.storage.memories.filters import Filters
 from app.storage.memories.memory import new_id
 from app.storage.memories.service import Memories
-from app.storage.tenants.service import resolve
+from app.storage.tenants.service import Workspaces
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from tests.conftest import histories_of
@@ -302,7 +302,7 @@ async def test_runs_that_are_judged_over_http_are_versions_of_their_case(
     assert [(item["title"], item["status"], item["versions"]) for item in answer["issues"]] == [
         ("Charts without axis labels", "open", ["v3"]), ("TAM without methodology", "unnamed", ["v1", "v2"]),
     ]  # fmt: skip
-    workspace = await resolve(database, workspace_name, language="en")
+    workspace = await Workspaces(database=database).resolve(workspace_name)
     assert len(await Cases(database=database, provider=provider, counter=counter).match(workspace)) == 2
     assert (await client.get("/api/cases/tea-china")).json()["issues"][1]["versions"] == ["v1", "v2"]
     (listed,) = (await client.get("/api/cases")).json()
@@ -424,7 +424,7 @@ async def test_classic_knows_no_roles(bads: Store) -> None:
 async def tuned(bads: Store, parts: tuple[RolePart, ...] | None) -> Tuning:
     """Gives the workspace a role called gardener, or takes it away."""
     found = await Tunings(database=bads.database).change(bads.workspace, TuningChange(roles={"gardener": parts}))
-    bads.workspace = await resolve(bads.database, bads.workspace.name, language="en")
+    bads.workspace = await Workspaces(database=bads.database).resolve(bads.workspace.name)
     return found
 
 
@@ -474,7 +474,7 @@ async def test_at_the_limit_one_role_can_take_the_place_of_another(
     assert swapped.roles["carpenter"] == ()
     assert "gardener" not in swapped.roles
     await Tunings(database=bads.database).change(bads.workspace, TuningChange(roles={"carpenter": None}))
-    bads.workspace = await resolve(bads.database, bads.workspace.name, language="en")
+    bads.workspace = await Workspaces(database=bads.database).resolve(bads.workspace.name)
 
 
 async def test_a_low_score_does_not_bury_a_lesson(bads: Store) -> None:

@@ -832,13 +832,13 @@ KILLED = """
     from app.foundation.models.tokens import BundledTokenCounter
     from app.intake.reports.ingest import Ingestions
     from app.intake.reports.store import IngestionOptions
-    from app.storage.tenants.service import resolve
+    from app.storage.tenants.service import Workspaces
     from tests.fakes.providers import Hashed
 
     async def main(url: str, folder: str, workspace: str) -> None:
         print("ready", flush=True)
         database = Database(url, pool_size=2)
-        target = await resolve(database, workspace, language="english")
+        target = await Workspaces(database=database).resolve(workspace)
         ingestions = Ingestions(
             database=database, provider=Hashed(), counter=BundledTokenCounter(), max_file_bytes=10**6
         )

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from msgspec import structs
 
 from app.intake.sessions.artifacts import also_named, folder_of, touches_of
 from app.intake.sessions.formats.detect import read_log
@@ -216,7 +217,7 @@ def test_an_edit_touches_the_function_that_encloses_the_changed_lines() -> None:
         },
     )
     assert _edit(tool) == [("app/tax.py", "", "changed"), ("app/tax.py", "total", "changed")]
-    assert _edit(replace(tool, failed=True)) == []
+    assert _edit(structs.replace(tool, failed=True)) == []
 
 
 def test_a_definition_in_a_document_is_no_section_and_no_failure() -> None:

@@ -4,7 +4,6 @@ from typing import Any
 
 import httpx
 
-from app.storage.tenants.service import resolve
 from app.wiring import Services
 
 OUTPUT = """# Market of food supplements in Russia
@@ -57,5 +56,5 @@ async def get(client: httpx.AsyncClient, path: str) -> Any:
 
 async def embed(client: httpx.AsyncClient, services: Services) -> None:
     """Embeds what is pending in the client's workspace; other tests leave their memories pending."""
-    workspace = await resolve(services.database, client.headers["X-Workspace"], language="en")
+    workspace = await services.workspaces.resolve(client.headers["X-Workspace"])
     await services.embedder.embed_pending(workspace)

@@ -17,7 +17,6 @@ from app.insight.effect.ledger import ScoredRun, Slot
 from app.insight.effect.service import Effects
 from app.storage.effects import Effect, Outcome
 from app.storage.memories.memory import NewMemory
-from app.storage.tenants.service import get_or_create, resolve_id
 from app.storage.tenants.workspace import UNMADE, Workspace
 from app.wiring import Services
 from tests.interfaces.http.calls import get, patch, post
@@ -130,8 +129,8 @@ async def test_a_report_says_which_runs_it_leaves_out(
 async def test_an_estimate_that_fails_stops_no_other_workspace(
     services: Services, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = await get_or_create(
-        services.database, replace(workspace, workspace_id=UNMADE, name=f"{workspace.name}-other")
+    other = await services.workspaces.get_or_create(
+        replace(workspace, workspace_id=UNMADE, name=f"{workspace.name}-other")
     )
     tried: list[str] = []
 
@@ -206,7 +205,7 @@ async def judged(services: Services, workspace: Workspace) -> list[UUID]:
     )
     ids = [memory_id for memory_id in found.ids if memory_id]
     await ledger_of(services.database, workspace, ids, harm=2.0)
-    assert await services.effects.estimate(await resolve_id(services.database, workspace.workspace_id))
+    assert await services.effects.estimate(await services.workspaces.resolve_id(workspace.workspace_id))
     return ids
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from app.foundation.db.database import Database
 from app.interfaces.http.serving.application import create_app, in_frame
-from app.storage.tenants.service import resolve
+from app.storage.tenants.service import Workspaces
 from app.storage.tenants.workspace import UNMADE
 from app.wiring import Services
 from tests.interfaces.http.calls import OUTPUT, get, listed, patch, post
@@ -59,7 +59,7 @@ async def test_a_refused_run_makes_no_workspace(
     for run in ({"run_id": "r1"}, {"run_id": "r1", "output": ""}):
         answer = await client.post("/api/runs", json={**run, "remember": True})
         assert answer.json()["errors"][0]["field"] == "remember"
-        resolved = await resolve(database, workspace_name, language="english")
+        resolved = await Workspaces(database=database).resolve(workspace_name)
         assert resolved.workspace_id == UNMADE
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from app.foundation.db.database import Database
 from app.intake.sessions.formats.detect import read_log
-from app.intake.sessions.transcript import ROLES, ToolUse, Transcript, Turn
-from app.interfaces.http.sessions import MessageInput, Role, SessionInput, ToolInput
+from app.intake.sessions.transcript import ROLES, Transcript, Turn
+from app.interfaces.http.sessions import MessageInput, Role, SessionInput
 from app.storage.memories.service import Memories
 from app.storage.tenants.workspace import Workspace
 from tests.interfaces.http.calls import get, patch, post
@@ -297,7 +297,6 @@ def names(kind: type[msgspec.Struct]) -> set[str]:
 
 
 def test_a_session_on_the_wire_has_every_field_of_the_rooms_values() -> None:
-    assert names(ToolInput) == {field.name for field in fields(ToolUse)}
     turn = {"id" if field.name == "message_id" else field.name for field in fields(Turn)}
     # A turn's ordinal is its place in the list.
     assert names(MessageInput) == turn - {"ordinal"}

@@ -7,7 +7,7 @@ import httpx
 
 from app.foundation.db.database import Database
 from app.operations.maintenance import empty_trash
-from app.storage.tenants.service import resolve
+from app.storage.tenants.service import Workspaces
 from app.wiring import Services
 from tests.interfaces.http.calls import get, listed, patch, post
 
@@ -64,7 +64,7 @@ async def test_what_a_file_no_longer_has_goes_after_the_days_of_the_trash_with_i
     for version in range(6):
         said = f"Version {version} of the pump runs at {300 + version} bar in the north plant, and its seal is checked."
         await post(client, "/api/reports", {"path": "pump.md", "content": part("State", said)})
-    workspace = await resolve(database, client.headers["X-Workspace"], language="en")
+    workspace = await Workspaces(database=database).resolve(client.headers["X-Workspace"])
 
     async def counted() -> tuple[int, int]:
         async with database.session(workspace, transaction=False) as session:
@@ -95,7 +95,7 @@ async def test_a_replaced_turn_goes_and_one_that_its_log_lost_stays(
 
     await post(client, "/api/sessions", given("use tabs", "close the valve"))
     await post(client, "/api/sessions", given("indent with four blanks", ""))
-    workspace = await resolve(database, client.headers["X-Workspace"], language="en")
+    workspace = await Workspaces(database=database).resolve(client.headers["X-Workspace"])
     async with database.session(workspace) as session:
         aged = (
             "UPDATE memories SET valid_until = valid_until - interval '31 days' WHERE workspace_id = %(workspace_id)s"
@@ -147,7 +147,7 @@ UPDATE {table} SET {column} = {column} - interval '40 days' WHERE workspace_id =
 
 async def age_all(database: Database, client: httpx.AsyncClient) -> None:
     """Moves everything that is gone 40 days into the past."""
-    workspace = await resolve(database, client.headers["X-Workspace"], language="en")
+    workspace = await Workspaces(database=database).resolve(client.headers["X-Workspace"])
     async with database.session(workspace) as session:
         for table, columns in {"memories": ("valid_until", "created_at"), "sources": ("retired_at",)}.items():
             for column in columns:
@@ -155,7 +155,7 @@ async def age_all(database: Database, client: httpx.AsyncClient) -> None:
 
 
 async def count_chunks(database: Database, client: httpx.AsyncClient) -> int:
-    workspace = await resolve(database, client.headers["X-Workspace"], language="en")
+    workspace = await Workspaces(database=database).resolve(client.headers["X-Workspace"])
     async with database.session(workspace, transaction=False) as session:
         statement = "SELECT count(*) FROM memories WHERE workspace_id = %(workspace_id)s"
         return int(await session.value(statement))
@@ -164,7 +164,7 @@ async def count_chunks(database: Database, client: httpx.AsyncClient) -> int:
 async def test_a_file_that_is_absent_for_weeks_comes_back_with_its_chunks_and_ratings(
     client: httpx.AsyncClient, services: Services, database: Database, tmp_path: Path
 ) -> None:
-    workspace = await resolve(database, client.headers["X-Workspace"], language="en")
+    workspace = await Workspaces(database=database).resolve(client.headers["X-Workspace"])
     pump, other = tmp_path / "pump.md", tmp_path / "other.md"
     other.write_text(part("Tanks", "The tank of the east plant holds 900 litres and was emptied in March."))
     first, second = REPORT, REPORT.replace("hums", "roars")
@@ -191,7 +191,7 @@ async def test_a_file_that_is_absent_for_weeks_comes_back_with_its_chunks_and_ra
 async def test_a_file_saved_120_times_keeps_few_chunks_also_when_it_is_absent(
     client: httpx.AsyncClient, services: Services, database: Database, tmp_path: Path
 ) -> None:
-    workspace = await resolve(database, client.headers["X-Workspace"], language="en")
+    workspace = await Workspaces(database=database).resolve(client.headers["X-Workspace"])
     pump, other = tmp_path / "pump.md", tmp_path / "other.md"
     other.write_text(part("Tanks", "The tank of the east plant holds 900 litres and was emptied in March."))
     for version in range(120):

@@ -9,7 +9,6 @@ import pytest_asyncio
 
 from app.foundation.db.migrations import SCHEMA
 from app.storage.memories.filters import State
-from app.storage.tenants.service import resolve
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from tests.interfaces.http.calls import embed, get, patch, post
@@ -136,7 +135,7 @@ async def test_nobody_lists_what_is_anothers_in_any_state(client: httpx.AsyncCli
         await post(client, f"/api/memories/{ids['prune']}/feedback?user=alice", {"rating": -1})
     await patch(client, "/api/memories", {"ids": [ids["deleted"]], "state": "deleted"})
     await patch(client, "/api/memories", {"ids": [ids["superseded"]], "state": "superseded", "by": ids["live"]})
-    workspace = await resolve(services.database, client.headers["X-Workspace"], language="en")
+    workspace = await services.workspaces.resolve(client.headers["X-Workspace"])
     async with services.database.session(workspace) as session:
         retire = "UPDATE memories SET valid_until = now(), retired_as = 'quarantined' WHERE memory_id = %(id)s"
         await session.execute(retire, {"id": ids["quarantined"]})
@@ -177,7 +176,7 @@ async def test_a_user_is_destroyed_with_all_that_is_theirs(
     assert gone["activations"] >= 1
     assert gone["contexts"] == 1
     assert [user["name"] for user in (await get(client, "/api/users"))["users"]] == ["bob"]
-    workspace = await resolve(services.database, client.headers["X-Workspace"], language="en")
+    workspace = await services.workspaces.resolve(client.headers["X-Workspace"])
     async with services.database.session(workspace) as session:
         owned = await session.column(
             "SELECT table_name FROM information_schema.columns WHERE column_name = 'user_id'"
@@ -216,7 +215,7 @@ async def test_hits_are_the_askers_or_nobodys(client: httpx.AsyncClient, service
 
 @pytest.mark.usefixtures("hers")
 async def test_an_erased_user_leaves_no_word_in_any_table(client: httpx.AsyncClient, services: Services) -> None:
-    workspace = await resolve(services.database, client.headers["X-Workspace"], language="en")
+    workspace = await services.workspaces.resolve(client.headers["X-Workspace"])
     assert await words_left(services, workspace) >= {"memories", "sources", "runs", "recalls", "contexts", "audit"}
     answer = await client.delete("/api/users/alice")
     assert answer.json()["memories"] > 1

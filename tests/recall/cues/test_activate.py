@@ -11,7 +11,6 @@ from app.recall.cues.cue import NewCue
 from app.recall.cues.keep import add_cues
 from app.recall.retrieval.recall import Query
 from app.storage.memories.remember import Door
-from app.storage.tenants.service import resolve
 from app.wiring import Services
 from tests.conftest import histories_of
 from tests.interfaces.http.calls import embed, post
@@ -361,7 +360,7 @@ async def test_a_history_with_cues_embeds_once_and_tells_no_cue_twice(
 
     monkeypatch.setattr(provider, "embed_words", counted)
     found, activation = await histories_of(services.database, services.provider, services.counter).with_cues(
-        await resolve(services.database, client.headers["X-Workspace"], language="english"),
+        await services.workspaces.resolve(client.headers["X-Workspace"]),
         Query(text="a database migration that removes a column", k=3),
         budget_tokens=600,
     )
@@ -371,7 +370,7 @@ async def test_a_history_with_cues_embeds_once_and_tells_no_cue_twice(
 
 
 async def test_a_cue_that_is_only_proposed_is_in_no_history(client: httpx.AsyncClient, services: Services) -> None:
-    workspace = await resolve(services.database, client.headers["X-Workspace"], language="english")
+    workspace = await services.workspaces.resolve(client.headers["X-Workspace"])
     door = Door(services.database, services.counter, workspace, provider=services.provider)
     cue = NewCue(kind="correction", trigger="watering the orchids", lesson="Use rain water.")
     await add_cues(door, [replace(cue, origin="proposed"), replace(cue, lesson="Water them on Mondays.")])

@@ -22,7 +22,6 @@ from app.recall.cues.keep import add_cues, embed_cues, get_cue
 from app.storage.index.reembed import ModelMoves
 from app.storage.links.store import forget_similar_of_all
 from app.storage.memories.remember import Door
-from app.storage.tenants.service import resolve_id
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from tests.conftest import workspace_in
@@ -65,7 +64,7 @@ async def asked(services: Services, provider: EmbeddingProvider, workspace: Work
 
 async def embedded_again(services: Services, provider: EmbeddingProvider) -> int:
     async def opened(workspace_id: int) -> Door:
-        return door_of(services, provider, await resolve_id(services.database, workspace_id))
+        return door_of(services, provider, await services.workspaces.resolve_id(workspace_id))
 
     return await embed_cues(opened, across=services.database.across)
 

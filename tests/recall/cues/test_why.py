@@ -13,7 +13,6 @@ from app.recall.cues import store
 from app.recall.cues.cue import SUPERSEDED
 from app.recall.cues.why.answer import Reason, choose
 from app.recall.cues.why.why import ask_why
-from app.storage.tenants.service import resolve
 from app.wiring import Services
 from tests.interfaces.http.calls import embed, get, post
 
@@ -105,7 +104,7 @@ async def test_a_turn_whose_decision_was_replaced_says_by_what(edge: httpx.Async
     old = {**cue, "lesson": "Take k3s.", "quote": quote, "evidence": [before]}
     new = {**cue, "lesson": "Take docker compose.", "evidence": [{"session": "edge-2", "message": 2}]}
     old_id, new_id = await stored(edge, services, old, new)
-    workspace = await resolve(services.database, edge.headers["X-Workspace"], language="en")
+    workspace = await services.workspaces.resolve(edge.headers["X-Workspace"])
     async with services.database.session(workspace) as session:
         await store.set_state(
             session, [UUID(old_id)], SUPERSEDED, await store.next_revision(session), superseded_by=UUID(new_id)
@@ -120,7 +119,7 @@ async def test_a_turn_whose_decision_was_replaced_says_by_what(edge: httpx.Async
 async def test_an_answer_is_small_and_shows_its_best_passage_whatever_the_budget(
     edge: httpx.AsyncClient, services: Services
 ) -> None:
-    workspace = await resolve(services.database, edge.headers["X-Workspace"], language="en")
+    workspace = await services.workspaces.resolve(edge.headers["X-Workspace"])
     for budget in (60, 400):
         found = await ask_why(
             services.database,

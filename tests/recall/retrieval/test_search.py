@@ -29,7 +29,7 @@ from app.storage.memories.memory import LARGEST_ORDINAL, Kind, NewMemory, Source
 from app.storage.memories.remember import WriteGate
 from app.storage.memories.service import Memories
 from app.storage.recalls.service import Recalls
-from app.storage.tenants.service import resolve
+from app.storage.tenants.service import Workspaces
 from app.storage.tenants.workspace import UNMADE, Workspace
 from tests.conftest import histories_of, workspace_in
 from tests.fakes.cross_encoder import MODEL, OFFSET, write_cross_encoder
@@ -177,7 +177,7 @@ async def test_an_empty_store_gives_nothing(empty: Store) -> None:
 async def test_a_recall_makes_no_workspace(
     database: Database, provider: EmbeddingProvider, counter: TokenCounter, workspace_name: str
 ) -> None:
-    unmade = await resolve(database, workspace_name, language="russian")
+    unmade = await Workspaces(database=database, language="russian").resolve(workspace_name)
     assert unmade.workspace_id == UNMADE
     recall = await Retrieval(database=database, provider=provider).search(unmade, Query(text="anything", k=3))
     assert (recall.hits, recall.mode) == ((), "lexical")
@@ -186,7 +186,7 @@ async def test_a_recall_makes_no_workspace(
     for stable in (False, True, True):
         made = await histories_of(database, provider, counter).get(unmade, query, budget_tokens=500, stable=stable)
         assert (made.markdown, made.tokens, made.recall.hits) == ("", 0, ())
-    assert (await resolve(database, workspace_name, language="english")).workspace_id == UNMADE
+    assert (await Workspaces(database=database).resolve(workspace_name)).workspace_id == UNMADE
 
 
 async def test_what_was_retired_is_not_kept_by_its_tag(store: Store) -> None:

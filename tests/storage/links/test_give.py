@@ -8,7 +8,7 @@ from app.errors import InvalidInput, NotFound
 from app.storage.links.relations import DERIVED_FROM, MENTIONS, NEXT, SIMILAR, SUPERSEDES, Link
 from app.storage.links.service import Links, LinksGiven
 from app.storage.memories.service import Memories
-from app.storage.tenants.service import resolve
+from app.storage.tenants.service import Workspaces
 from tests.storage.links.conftest import Linked
 
 
@@ -95,7 +95,7 @@ async def test_what_is_deleted_or_of_another_workspace_is_not_linked(store: Link
     (stranger,) = await elsewhere.notes({"stranger": "Not of this house."})
     with pytest.raises(NotFound):
         await give(store, Link(one, stranger, DERIVED_FROM))
-    unmade = await resolve(store.database, "never-heard-of", language="english")
+    unmade = await Workspaces(database=store.database).resolve("never-heard-of")
     with pytest.raises(NotFound):
         await Links(database=store.database).give(unmade, [Link(one, two, DERIVED_FROM)])
     await Memories(database=store.database).delete(store.workspace, ids=[two])

@@ -21,7 +21,7 @@ from app.storage.memories import remember as remembering
 from app.storage.memories.memory import GivenVector, NewMemory, ObservationDetail, Remembered, SourceReference, new_id
 from app.storage.memories.remember import BATCH, WriteGate
 from app.storage.memories.service import Memories
-from app.storage.tenants.service import resolve
+from app.storage.tenants.service import Workspaces
 from app.storage.tenants.workspace import UNMADE, Workspace
 from tests.conftest import workspace_in
 
@@ -180,13 +180,13 @@ async def test_many_writers_of_the_same_memories_store_each_once(
 async def test_a_workspace_is_made_at_the_first_write(
     database: Database, counter: TokenCounter, workspace_name: str
 ) -> None:
-    workspace = await resolve(database, workspace_name, language="english")
+    workspace = await Workspaces(database=database).resolve(workspace_name)
     assert await Memories(database=database).list_live(workspace) == []
     assert (await store(database, counter, workspace)).ids == ()
-    assert (await resolve(database, workspace_name, language="english")).workspace_id == UNMADE
+    assert (await Workspaces(database=database).resolve(workspace_name)).workspace_id == UNMADE
     await store(database, counter, workspace, message("hello", 0))
     assert await Memories(database=database).list_live(workspace) == [], "what was resolved before stays as it was"
-    workspace = await resolve(database, workspace_name, language="english")
+    workspace = await Workspaces(database=database).resolve(workspace_name)
     assert [memory.body for memory in await Memories(database=database).list_live(workspace)] == ["hello"]
 
 
@@ -206,7 +206,7 @@ async def test_nothing_is_seen_from_another_workspace(
 @pytest.mark.parametrize("name", ["", "a b", "ü", "x" * 65, "-a", "a/b", "a\0"])
 async def test_a_workspace_may_not_be_called_that(database: Database, name: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        await resolve(database, name, language="english")
+        await Workspaces(database=database).resolve(name)
     assert caught.value.field == "X-Workspace"
 
 

@@ -23,7 +23,7 @@ from app.interfaces.http.serving.application import create_app, document, in_fra
 from app.operations.access import ManagedKeys
 from app.storage.tenants import service
 from app.storage.tenants.keys import ADMIN, RATE, READ, WRITE, Key, MadeKey, NewKey, check_new_key, digest_of
-from app.storage.tenants.service import KnownKeys, get_or_create, resolve
+from app.storage.tenants.service import KnownKeys
 from app.wiring import Services
 from tests.interfaces.cli import forked
 
@@ -122,7 +122,7 @@ async def test_a_key_does_what_its_scopes_say_in_its_workspaces(own_services: Se
     writer = await a_key(own_services, WRITE, workspaces=("papers", "books"))
     judge = await a_key(own_services, RATE)
     for name in ("papers", "books"):
-        await get_or_create(own_services.database, await resolve(own_services.database, name, language="en"))
+        await own_services.workspaces.get_or_create(await own_services.workspaces.resolve(name))
     async with calling(own_services) as client:
         papers, books = {"x-workspace": "papers"}, {"x-workspace": "books"}
         assert (await client.get("/api/memories")).status_code == 401

@@ -11,7 +11,7 @@ from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import WriteGate
-from app.storage.tenants.service import resolve, set_language
+from app.storage.tenants.service import Workspaces
 from app.storage.tenants.workspace import CODES, CONFIGURATIONS, Workspace, configuration, unknown_language
 from app.wiring import Services
 
@@ -42,7 +42,7 @@ async def test_what_is_no_language_is_refused_with_those_that_are_known(
 ) -> None:
     says = f"{language!r} is none; there are ISO codes .* english, "
     with pytest.raises(InvalidInput, match=says):
-        await set_language(database, workspace, language)
+        await Workspaces(database=database).set_language(workspace, language)
     with pytest.raises(InvalidInput, match=says):
         await Retrieval(database=database, provider=NoopProvider()).search(
             workspace, Query(text="q", k=1, language=language)
@@ -64,9 +64,9 @@ async def test_postgres_knows_every_one_of_them(database: Database) -> None:
 
 
 async def test_a_workspace_has_its_own(database: Database, counter: TokenCounter, workspace: Workspace) -> None:
-    workspace = await set_language(database, workspace, "de")
+    workspace = await Workspaces(database=database).set_language(workspace, "de")
     assert workspace.language == "german"
-    assert (await resolve(database, workspace.name, language="english")).language == "german"
+    assert (await Workspaces(database=database).resolve(workspace.name)).language == "german"
     memory = NewMemory(kind="note", body="Die Berichte nannten keine Quellen.")
     await WriteGate(database=database, counter=counter).remember(workspace, [memory])
     recall = await Retrieval(database=database, provider=NoopProvider()).search(

@@ -41,7 +41,7 @@ from app.storage.memories import changes, echoes
 from app.storage.memories import store as memories
 from app.storage.memories.gate import MEANINGS, screen_memory, worthless
 from app.storage.memories.memory import CompressedDetail, Given, NewMemory, Screened
-from app.storage.tenants.service import get_or_create
+from app.storage.tenants.service import Workspaces
 from app.storage.tenants.workspace import Workspace, check_language
 
 _MOST_FAILURES = 5
@@ -98,7 +98,7 @@ class Observations:
         is_stored = not kept.output
         kept = await self._of_stored_run(workspace, kept) if is_stored else kept
         reason = await asyncio.to_thread(worthless, kept.output)
-        target = await get_or_create(self.database, workspace)
+        target = await Workspaces(database=self.database).get_or_create(workspace)
         if reason is not None:
             async with self.database.session(target) as session:
                 await memories.add_refusals(session, Counter([reason]))
@@ -120,7 +120,7 @@ class Observations:
     async def observe(self, workspace: Workspace, outcome: Outcome, *, wait: bool) -> Recorded:
         """Asks for an observation of a finished run, and makes it now with `wait`; returns its state."""
         observation_id = await self.request(workspace, outcome)
-        workspace = await get_or_create(self.database, workspace)
+        workspace = await Workspaces(database=self.database).get_or_create(workspace)
         return await (self.make if wait else self.get)(workspace, observation_id)
 
     async def _of_stored_run(self, workspace: Workspace, outcome: Outcome) -> Outcome:
@@ -182,7 +182,7 @@ class Observations:
         ratings and the rest of the text stay; an issue that instructs its reader is left out. Returns the number of
         changed observations.
         """
-        target = await get_or_create(self.database, workspace)
+        target = await Workspaces(database=self.database).get_or_create(workspace)
 
         async def attempt() -> int:
             async with self.database.session(target) as session:
