@@ -63,10 +63,10 @@ export function useFacets() {
   return useService().useQuery("get", "/api/memories/facets");
 }
 
-/** The neighbours, links and runs of one memory; nothing is asked while it is none. */
-export function useAround(id: string | null) {
-  const params = { path: { memory_id: id ?? "" } };
-  return useService().useQuery("get", "/api/memories/{memory_id}/around", { params }, { enabled: id !== null, staleTime: 30_000 });
+/** The neighbours, links and runs of one memory. */
+export function useAround(id: string) {
+  const params = { path: { memory_id: id } };
+  return useService().useQuery("get", "/api/memories/{memory_id}/around", { params }, { staleTime: 30_000 });
 }
 
 /** Memories that are out of every answer, suspect ones, which no history shows, and those to prune. */

@@ -31,6 +31,7 @@ export function CaseDetail({ name, issue, lead }: Props) {
 
 function Whole({ found, issue, lead }: Omit<Props, "name"> & { readonly found: CaseView }) {
   const { versions, issues } = found;
+  const names = versions.map(({ version }) => version);
   const ordered = [...issues].sort((one, other) => recurrence(other) - recurrence(one));
   return (
     <article>
@@ -51,7 +52,7 @@ function Whole({ found, issue, lead }: Omit<Props, "name"> & { readonly found: C
         {ordered.length === 0 && <p className="muted">No judgement faults anything.</p>}
         <ol className="lives" aria-label="Issues">
           {ordered.map((one) => (
-            <Life key={one.id} issue={one} versions={versions} asked={one.title === issue} />
+            <Life key={one.id} issue={one} versions={names} asked={one.title === issue} />
           ))}
         </ol>
         <p className="muted life-legend">
@@ -76,15 +77,14 @@ function ScoreLine({ versions }: { readonly versions: readonly CaseVersion[] }) 
   );
 }
 
-function Life({
-  issue,
-  versions,
-  asked,
-}: {
+interface LifeProps {
   readonly issue: CaseIssueView;
-  readonly versions: readonly CaseVersion[];
+  /** The names of all versions of the case. */
+  readonly versions: readonly string[];
   readonly asked: boolean;
-}) {
+}
+
+function Life({ issue, versions, asked }: LifeProps) {
   const line = useRef<HTMLLIElement>(null);
   useEffect(() => {
     if (asked) line.current?.scrollIntoView({ block: "nearest" });
@@ -96,10 +96,7 @@ function Life({
         {issue.severity && <strong className={`severity ${issue.severity}`}>{issue.severity}</strong>} <OneLine text={issue.title} />
       </p>
       <span className="life" role="img" aria-label={`Named in ${issue.versions.join(", ")}${back && `; ${back}`}; ${issue.state}`}>
-        {lifeOf(
-          issue,
-          versions.map(({ version }) => version),
-        ).map(({ version, sign }) => (
+        {lifeOf(issue, versions).map(({ version, sign }) => (
           <i key={version} className={sign} title={`${version}: ${sign === "again" ? "back" : sign}`} />
         ))}
       </span>

@@ -103,38 +103,33 @@ function Reasons({ queue, reason }: { readonly queue: Queue; readonly reason: Re
   );
 }
 
-function Rows({ items, open }: { readonly items: readonly Item[]; readonly open: string | null }) {
-  const stop = items.some(({ id }) => id === open) ? open : items[0]?.id;
-  return (
-    <ol>
-      {items.map((item) => (
-        <Row key={item.id} item={item} open={item.id === open} stop={item.id === stop} />
-      ))}
-    </ol>
-  );
-}
-
 function lineOf(id: string): string {
   return `desk-${id}`;
 }
 
-function Row({ item, open, stop }: { readonly item: Item; readonly open: boolean; readonly stop: boolean }) {
+function Rows({ items, open }: { readonly items: readonly Item[]; readonly open: string | null }) {
+  const stop = items.some(({ id }) => id === open) ? open : items[0]?.id;
   return (
-    <ListRow
-      line={lineOf(item.id)}
-      href={linkWith({ item: item.id })}
-      open={open}
-      stop={stop}
-      title={item.title}
-      marks={<span className={`why ${item.reason}`}>{NAMES.find(({ name }) => name === item.reason)?.label}</span>}
-      excerpt={item.said}
-      facts={item.facts.map((fact) => (
-        <span key={fact}>
-          <OneLine text={fact} />
-        </span>
+    <ol>
+      {items.map(({ id, reason, title, said, facts, when }) => (
+        <ListRow
+          key={id}
+          line={lineOf(id)}
+          href={linkWith({ item: id })}
+          open={id === open}
+          stop={id === stop}
+          title={title}
+          marks={<span className={`why ${reason}`}>{NAMES.find(({ name }) => name === reason)?.label}</span>}
+          excerpt={said}
+          facts={facts.map((fact) => (
+            <span key={fact}>
+              <OneLine text={fact} />
+            </span>
+          ))}
+          when={when}
+        />
       ))}
-      when={item.when}
-    />
+    </ol>
   );
 }
 

@@ -56,8 +56,8 @@ function readFilters(params: URLSearchParams): Filters {
     verdicts: params.getAll("verdict"),
     tags: params.getAll("tag"),
     source: params.get("source") ?? "",
-    ...(isMoment(since) ? { since: isDay(since) ? startOf(since) : since } : {}),
-    ...(isMoment(until) ? { until: isDay(until) ? dayAfter(until) : until } : {}),
+    ...(isDay(since) ? { since: startOf(since) } : {}),
+    ...(isDay(until) ? { until: dayAfter(until) } : {}),
     ...Object.fromEntries(ranges.filter(([, value]) => value !== null)),
   };
 }
@@ -65,11 +65,6 @@ function readFilters(params: URLSearchParams): Filters {
 function numberOf(text: string | null, least: number, most: number): number | null {
   const value = text === null || text === "" ? Number.NaN : Number(text);
   return value >= least && value <= most ? value : null;
-}
-
-/** A day of a filter, or the moment to which the slider of the map was drawn. */
-function isMoment(value: string): boolean {
-  return isDay(value) || (/^\d{4}-\d\d-\d\dT/.test(value) && !Number.isNaN(Date.parse(value)));
 }
 
 /** Returns true if the list would show this memory. Its time is not compared here. */
@@ -108,13 +103,11 @@ function isKind(value: string): value is Kind {
 /** Returns true if the value is valid for the filter. */
 export function isRead(name: string, value: string): boolean {
   if (name === "kind") return isKind(value);
-  if (name === "since" || name === "until") return isMoment(value);
+  if (name === "since" || name === "until") return isDay(value);
   const range = RANGES.find(([names]) => (names as readonly string[]).includes(name));
   return !range || numberOf(value, range[1], range[2]) !== null;
 }
 
-const DAY = "2026-01-31".length;
-/** Characters. */
 const NAMES: Readonly<Record<string, string>> = {
   kind: "Kind:",
   task_type: "Task type:",
@@ -144,7 +137,7 @@ export function chipsOf(params: URLSearchParams): readonly Chip[] {
     params.getAll(name).map((value) => ({
       name,
       value,
-      label: `${shown} ${/^m(in|ax)_/.test(name) ? withMinus(value) : /^(since|until)$/.test(name) ? value.slice(0, DAY) : value}`,
+      label: `${shown} ${/^m(in|ax)_/.test(name) ? withMinus(value) : value}`,
       inForce: isRead(name, value),
       without: { [name]: params.getAll(name).filter((other) => other !== value) },
     })),

@@ -10,7 +10,7 @@ import { useScheme } from "../../../state/theme";
 import { useSize } from "../../../state/width";
 import { NodeFacts } from "./MapList";
 import { paint } from "./paint";
-import { dotAt, fitting, idsInside, labelsOf, type Place, type Region, type Size, scaleOf } from "./scene";
+import { dotAt, ENLARGED, fitting, idsInside, labelsOf, type Place, placed, type Region, type Size } from "./scene";
 
 const LEAST_ZOOM = 0.5;
 const MOST_ZOOM = 40;
@@ -61,16 +61,14 @@ export function MapCanvas({ nodes, visible, clusters, chosen, current, fitted, b
   const scheme = useScheme();
   useShortcuts({ r: () => setSelecting(!selecting) });
 
-  const scale = useMemo(() => scaleOf(nodes, size), [nodes, size]);
-  const dots = useMemo(() => new Map(nodes.map((node) => [node.id, { node, ...scale(node) }])), [nodes, scale]);
-  const shown = useMemo(() => visible.flatMap(({ id }) => dots.get(id) ?? []), [visible, dots]);
-  const labels = useMemo(() => labelsOf(clusters, scale, visible), [clusters, scale, visible]);
-  const faint = useMemo(() => {
-    const seen = new Set(visible);
-    return [...dots.values()].filter(({ node }) => !seen.has(node));
-  }, [dots, visible]);
+  const whole = useMemo(() => fitting(placed(nodes, zoomIdentity), size), [nodes, size]);
+  const dots = useMemo(() => placed(nodes, whole), [nodes, whole]);
+  const seen = useMemo(() => new Set(visible), [visible]);
+  const shown = useMemo(() => dots.filter(({ node }) => seen.has(node)), [dots, seen]);
+  const faint = useMemo(() => dots.filter(({ node }) => !seen.has(node)), [dots, seen]);
+  const labels = useMemo(() => labelsOf(clusters, whole, visible), [clusters, whole, visible]);
   const named = shown.find(({ node }) => node.id === pointed);
-  const ringed = named ?? dots.get(current ?? "");
+  const ringed = named ?? dots.find(({ node }) => node.id === current);
   useEffect(() => {
     if (canvas.current) paint(canvas.current, { size, transform, faint, shown, chosen, current: ringed, labels, region, scheme });
   }, [size, transform, faint, shown, chosen, ringed, labels, region, scheme]);
@@ -80,7 +78,7 @@ export function MapCanvas({ nodes, visible, clusters, chosen, current, fitted, b
     const wanted = fitted && `${fitted} ${shown.length}`;
     if (wanted === fit.current) return;
     fit.current = wanted;
-    zoomed((behaviour, target) => behaviour.transform(target, wanted ? fitting(shown, size) : zoomIdentity));
+    zoomed((behaviour, target) => behaviour.transform(target, wanted && shown.length ? fitting(shown, size, ENLARGED) : zoomIdentity));
     // A memory that changes and still matches moves no map.
   }, [fitted, shown, size]);
 

@@ -33,10 +33,11 @@ const CONTROLS = 28;
 /** and on the right beyond them, where the buttons stand. */
 const REACH = 9;
 /** Pixels around a memory that still mean it. */
-const CLOSEST = 8;
-/** Times that a few matches are enlarged, at most: their surroundings stay in view. */
 const TERMS = 2;
 /** Words of a label. */
+const ANY = { least: 0, most: Number.POSITIVE_INFINITY };
+/** The factors by which matches are enlarged: the surroundings of a few stay in view. */
+export const ENLARGED = { least: 1, most: 8 };
 
 /** Compares the moment that the service compares: of the event, or of the storage; a chunk of an undated report has none. */
 export function isWithin({ kind, occurred_at, created_at }: NodeView, { since, until }: Filters): boolean {
@@ -44,28 +45,20 @@ export function isWithin({ kind, occurred_at, created_at }: NodeView, { since, u
   return (!since || moment >= Date.parse(since)) && (!until || moment < Date.parse(until));
 }
 
-/** Returns the place on the page of a point of the map: the whole map is in the middle and keeps its proportions. */
-export function scaleOf(nodes: readonly NodeView[], { width, height }: Size): (point: Point) => Point {
-  const [left = 0, right = 0] = extent(nodes, (node) => node.x) as [number?, number?];
-  const [bottom = 0, top = 0] = extent(nodes, (node) => node.y) as [number?, number?];
-  const room = [Math.max(1, width - CONTROLS - 2 * MARGIN), Math.max(1, height - 2 * MARGIN)] as const;
-  const each = Math.min(room[0] / (right - left || 1), room[1] / (top - bottom || 1));
-  return ({ x, y }) => ({
-    x: (width - CONTROLS) / 2 + (x - (left + right) / 2) * each,
-    y: height / 2 - (y - (bottom + top) / 2) * each,
-  });
+/** The transform by which these points fill the map, between two factors: it stays in proportion, and leaves room for the buttons. */
+export function fitting(points: readonly Point[], { width, height }: Size, factors = ANY): ZoomTransform {
+  const [left = 0, right = 0] = extent(points, ({ x }) => x) as [number?, number?];
+  const [top = 0, bottom = 0] = extent(points, ({ y }) => y) as [number?, number?];
+  const room = [(width - CONTROLS - 2 * MARGIN) / (right - left || 1), (height - 2 * MARGIN) / (bottom - top || 1)];
+  return zoomIdentity
+    .translate((width - CONTROLS) / 2, height / 2)
+    .scale(Math.min(factors.most, Math.max(factors.least, Math.min(...room))))
+    .translate(-(left + right) / 2, -(top + bottom) / 2);
 }
 
-/** The transform by which these dots fill the map. */
-export function fitting(dots: readonly Dot[], { width, height }: Size): ZoomTransform {
-  const [left, right] = extent(dots, ({ x }) => x);
-  const [top, bottom] = extent(dots, ({ y }) => y);
-  if (left === undefined || top === undefined || right === undefined || bottom === undefined) return zoomIdentity;
-  const room = Math.min((width - 2 * MARGIN) / Math.max(1, right - left), (height - 2 * MARGIN) / Math.max(1, bottom - top));
-  return zoomIdentity
-    .translate(width / 2, height / 2)
-    .scale(Math.min(CLOSEST, Math.max(1, room)))
-    .translate(-(left + right) / 2, -(top + bottom) / 2);
+/** Points of the service, whose second axis leads upwards, at their places on the page. */
+export function placed<T extends Point>(points: readonly T[], whole: ZoomTransform): readonly (Point & { readonly node: T })[] {
+  return points.map((node) => ({ node, x: whole.applyX(node.x), y: whole.applyY(-node.y) }));
 }
 
 export function dotAt(dots: readonly Dot[], transform: ZoomTransform, [x, y]: Place): Dot | undefined {
@@ -81,9 +74,8 @@ export function idsInside(dots: readonly Dot[], transform: ZoomTransform, region
 }
 
 /** The first terms of each cluster that has memories among these. */
-export function labelsOf(clusters: readonly Cluster[], scale: (point: Point) => Point, nodes: readonly NodeView[]): readonly Label[] {
+export function labelsOf(clusters: readonly Cluster[], whole: ZoomTransform, nodes: readonly NodeView[]): readonly Label[] {
   const present = new Set(nodes.map(({ cluster }) => cluster));
-  return clusters
-    .filter(({ id, terms }) => present.has(id) && terms.length > 0)
-    .map((cluster) => ({ text: cluster.terms.slice(0, TERMS).join(" · "), ...scale(cluster) }));
+  const named = clusters.filter(({ id, terms }) => present.has(id) && terms.length > 0);
+  return placed(named, whole).map(({ node, x, y }) => ({ text: node.terms.slice(0, TERMS).join(" · "), x, y }));
 }
