@@ -1,5 +1,5 @@
 import { memo, useEffect, useRef } from "react";
-import type { StoredMessage, SessionCueView, ToolUse } from "../../../api/schema";
+import type { SessionCueView, StoredMessage, ToolUse } from "../../../api/schema";
 import { capitalised, exactMoment, share } from "../../../parts/format";
 import { Link } from "../../../parts/Link";
 import { MemoryLink } from "../../../parts/MemoryLink";
