@@ -40,8 +40,8 @@ async def test_the_first_key_closes_the_service_and_the_page_goes_on_with_it(
     async with serving(own_services) as where:
         page = await open_panel("/memory", within="", where=where)
         await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-        await page.get_by_role("button", name="Settings").click()
-        await page.get_by_role("link", name="Manage the API keys").click()
+        await page.get_by_role("link", name="Service").click()
+        await page.get_by_role("link", name="API keys").click()
         await expect(page.get_by_role("heading", name="No API keys yet")).to_be_visible()
         await page.keyboard.press("n")
         await expect(page.get_by_label("admin")).to_be_checked()

@@ -1,10 +1,8 @@
 import { type FormEvent, type RefObject, useEffect, useState } from "react";
-import { linkTo } from "../state/address";
 import { keepReviewer, REVIEWER_LIMIT, useReviewer } from "../state/reviewer";
 import { apiKey, changeKey, useKeyAsked } from "../state/session";
 import { Dialog } from "./Dialog";
 import { TextField } from "./Field";
-import { Link } from "./Link";
 
 /** Settings of this browser. */
 export function Settings({ dialog }: { readonly dialog: RefObject<HTMLDialogElement | null> }) {
@@ -34,11 +32,6 @@ export function Settings({ dialog }: { readonly dialog: RefObject<HTMLDialogElem
             Enter another API key
           </button>
         )}
-        <p>
-          <Link href={linkTo("/service", { part: "keys" })} onClick={() => dialog.current?.close()}>
-            Manage the API keys of this service
-          </Link>
-        </p>
       </form>
     </Dialog>
   );

@@ -118,17 +118,15 @@ export function Facts({ className = "facts", facts }: FactsProps) {
 interface DetailsProps {
   readonly title?: string;
   /** Names and values; a fact without a value is left out. */
-  readonly facts: readonly (readonly [string, string | null | undefined])[];
-  readonly metadata: Readonly<Record<string, unknown>>;
-  readonly children?: ReactNode;
+  readonly facts: FactsProps["facts"];
+  readonly metadata?: Readonly<Record<string, unknown>>;
 }
 
 /** The last section of an open item: what the others do not show. */
-export function Details({ title = "Details", facts, metadata, children }: DetailsProps) {
+export function Details({ title = "Details", facts, metadata = {} }: DetailsProps) {
   return (
     <section>
       <h3>{title}</h3>
-      {children}
       <Facts facts={facts} />
       {Object.keys(metadata).length > 0 && (
         <details>

@@ -87,7 +87,6 @@ function Whole({ memory, lead }: { readonly memory: MemoryView; readonly lead: R
           <Text memory={memory} />
         </>
       )}
-      <Tags tags={memory.tags} />
       <Place memory={memory} />
       <Links id={memory.id} />
       <Chain memory={memory} />
@@ -145,24 +144,6 @@ function HeldBack({ memory, decided }: { readonly memory: MemoryView; readonly d
   );
 }
 
-function Tags({ tags }: { readonly tags: readonly string[] }) {
-  if (tags.length === 0) return null;
-  return (
-    <section>
-      <h3>Tags</h3>
-      <ul className="chips">
-        {tags.map((tag) => (
-          <li key={tag}>
-            <Link className="chip" href={linkTo("/memory", { tag })} title={`Show memories with the tag ${tag}`}>
-              <OneLine text={tag} />
-            </Link>
-          </li>
-        ))}
-      </ul>
-    </section>
-  );
-}
-
 function Origin({ memory }: { readonly memory: MemoryView }) {
   const { observation } = memory;
   return (
@@ -174,6 +155,15 @@ function Origin({ memory }: { readonly memory: MemoryView }) {
         ["Task", observation?.task],
         ["Output", observation?.output_path],
         ["Compression", observation && [observation.compressor, observation.model].filter(Boolean).join(", ")],
+        [
+          "Tags",
+          memory.tags.length > 0 &&
+            memory.tags.map((tag) => (
+              <Link key={tag} className="chip" href={linkTo("/memory", { tag })}>
+                <OneLine text={tag} />
+              </Link>
+            )),
+        ],
         ["User", memory.user],
         ["Language", memory.language],
         ["Tokens", String(memory.tokens)],

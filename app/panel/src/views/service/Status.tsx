@@ -1,12 +1,10 @@
 import { useService } from "../../api/client";
-import { refresh } from "../../api/copies";
-import { useEffectReport, useStatus } from "../../api/queries";
+import { useStatus } from "../../api/queries";
 import type { StatusView as Found, Latency } from "../../api/schema";
-import { bytes, exactMoment, milliseconds, share, whole } from "../../parts/format";
+import { bytes, milliseconds, share, whole } from "../../parts/format";
 import { Facts } from "../../parts/pane";
 import { Answered } from "../../parts/states";
 import { type Column, Table } from "../../parts/Table";
-import { notifyFailure } from "../../state/notices";
 import { useTitle } from "../../state/title";
 import { Ingestions } from "./Ingestions";
 import { Trends } from "./Trends";
@@ -83,43 +81,10 @@ function Whole({ status }: { readonly status: Found }) {
         {status.latencies.length === 0 && <p className="muted">No recalls yet. Try one with t.</p>}
         <Table label="Response times" columns={COLUMNS} rows={status.latencies} keyOf={({ purpose }) => purpose} />
       </section>
-      <section>
-        <h2>Ranking</h2>
-        <UseEffects />
-      </section>
       <section className="plots">
         <h2>Recalls of the last 30 days</h2>
         {trends.some(({ recalls }) => recalls > 0) ? <Trends days={trends} /> : <p className="muted">No recalls of agents yet.</p>}
       </section>
-    </>
-  );
-}
-
-/** The setting that lets estimated effects count. */
-function UseEffects() {
-  const service = useService();
-  const report = useEffectReport().data;
-  const use = service.useMutation("patch", "/api/settings", {
-    onSuccess: () => refresh(service),
-    onError: (error) => notifyFailure("The setting was not changed", error),
-  });
-  if (!report) return null;
-  return (
-    <>
-      <label className="only-failed">
-        <input
-          type="checkbox"
-          checked={report.uses_effects}
-          disabled={use.isPending}
-          onChange={(event) => use.mutate({ body: { uses_effects: event.target.checked } })}
-        />
-        Let known effects of memories on later runs count in this workspace
-      </label>
-      <p className="muted">
-        {report.estimated_at
-          ? `Estimated ${exactMoment(report.estimated_at)}.`
-          : "No effects were estimated yet. A worker does it once an hour."}
-      </p>
     </>
   );
 }

@@ -61,7 +61,6 @@ function Whole({ cue, decided }: { readonly cue: Cue; readonly decided: boolean 
           ["Origin", ORIGINS[cue.origin] ?? cue.origin],
           ["Changed", exactMoment(cue.updated_at)],
         ]}
-        metadata={{}}
       />
     </>
   );
@@ -102,9 +101,6 @@ function Standing({ cue }: { readonly cue: Cue }) {
             {said} {cue.superseded_by && <Link href={linkTo("/memory", { memory: cue.superseded_by })}>Open the other one</Link>}
           </span>
         </p>
-      )}
-      {cue.suspect && (
-        <p className="retired">The injection scan suspects an instruction in it. No answer shows it until somebody releases it.</p>
       )}
       {cue.disputed_by.map((other) => (
         <p key={other} className="retired">
