@@ -17,9 +17,13 @@ function findingsOf(memory: MemoryView): readonly Finding[] {
   return (memory.findings ?? []) as unknown as readonly Finding[];
 }
 
+function placeOf({ field, start }: Finding): string {
+  return `${field} ${start}`;
+}
+
 /** The number of places that the scan found; several rules may find one place. */
 export function passagesOf(memory: MemoryView): number {
-  return new Set(findingsOf(memory).map(({ field, start }) => `${field} ${start}`)).size;
+  return new Set(findingsOf(memory).map(placeOf)).size;
 }
 
 const EFFECTS: Readonly<Record<string, string>> = {
@@ -31,33 +35,39 @@ const AROUND = 80;
 /** Characters before and after a passage that are shown with it. */
 
 export function Findings({ memory }: { readonly memory: MemoryView }) {
-  const findings = findingsOf(memory);
-  if (findings.length === 0) return null;
+  const places = Map.groupBy(findingsOf(memory), placeOf);
+  if (places.size === 0) return null;
   return (
     <section>
       <h3>Findings of the injection scan</h3>
       <ul className="fact-list">
-        {findings.map(({ field, rule, family, severity, start, end }, place) => {
-          const letters = Array.from(textOf(memory, field));
-          const piece = (from: number, to: number) => <OneLine text={letters.slice(Math.max(0, from), to).join("")} />;
-          return (
-            <li key={place}>
-              {field}:{" "}
-              <span className={`rule ${severity}`}>
+        {[...places].map(([place, findings]) => (
+          <li key={place}>
+            {findings.map(({ rule, family, severity }) => (
+              <span key={rule} className={`rule ${severity}`}>
                 {rule} ({family}, {EFFECTS[severity] ?? severity})
               </span>
-              <p className="said" dir="auto">
-                {start > AROUND && "… "}
-                {piece(start - AROUND, start)}
-                <mark>{piece(start, end)}</mark>
-                {piece(end, end + AROUND)}
-                {end + AROUND < letters.length && " …"}
-              </p>
-            </li>
-          );
-        })}
+            ))}
+            <Passage memory={memory} finding={findings[0] as Finding} />
+          </li>
+        ))}
       </ul>
     </section>
+  );
+}
+
+/** The words that were found, with those around them. */
+function Passage({ memory, finding: { field, start, end } }: { readonly memory: MemoryView; readonly finding: Finding }) {
+  const letters = Array.from(textOf(memory, field));
+  const piece = (from: number, to: number) => <OneLine text={letters.slice(Math.max(0, from), to).join("")} />;
+  return (
+    <p dir="auto">
+      {field}: {start > AROUND && "… "}
+      {piece(start - AROUND, start)}
+      <mark>{piece(start, end)}</mark>
+      {piece(end, end + AROUND)}
+      {end + AROUND < letters.length && " …"}
+    </p>
   );
 }
 

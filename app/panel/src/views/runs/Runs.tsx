@@ -86,8 +86,8 @@ function Row({ run, open, stop }: { readonly run: RunSummary; readonly open: boo
           </span>
           {run.task_type && <span>{run.task_type}</span>}
           {run.agent && <span>{run.agent}</span>}
-          {took !== null && <span>{duration(took)}</span>}
-          {run.tokens !== null && <span>{whole(run.tokens)} tokens</span>}
+          {took !== null && <span className="extra">{duration(took)}</span>}
+          {run.tokens !== null && <span className="extra">{whole(run.tokens)} tokens</span>}
           {run.cost !== null && <span className="extra">cost {money(run.cost)}</span>}
         </>
       }
