@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from uuid import UUID
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from app.foundation.db.session import Session
 from app.foundation.text.words import count_noun
@@ -50,7 +51,7 @@ class StoredEffect(NamedTuple):
     """Its gain in a rank, -1 to 1."""
 
 
-class MemoryEffect(Struct, frozen=True, kw_only=True):
+class MemoryEffect(Struct, frozen=True, kw_only=True, rename={"memory_id": "id"}):
     """A memory with its estimated effect on the final score of later runs."""
 
     memory_id: UUID
@@ -71,10 +72,14 @@ class MemoryEffect(Struct, frozen=True, kw_only=True):
     """True if it is among those that are called harmful."""
     influence: float
     """Its gain in a rank, as a share of the most; 0 where nothing is known well enough."""
+    why: str = ""
+    """The evidence of the estimate, in a sentence."""
 
-    @property
-    def why(self) -> str:
-        """The evidence of the estimate, in a sentence."""
+    def __post_init__(self) -> None:
+        """Says why."""
+        force_setattr(self, "why", self._evidence())
+
+    def _evidence(self) -> str:
         shown = f"{count_noun(self.runs_with, 'run')} {'was' if self.runs_with == 1 else 'were'} shown it"
         if not self.enough:
             return f"{shown}: too little data for a conclusion."

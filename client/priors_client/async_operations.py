@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 from msgspec import UNSET, UnsetType
 
-from priors_client.models import ActivateInput, Activation, ActivationOutcomeInput, AppendInput, AppendedInput, AroundView, AuditPage, Budget, CallState, CaseSummary, CaseView, Changed, CheckInput, CompareInput, CompileInput, ContextComparison, ContextInput, ContextSummary, ContextView, Cue, CueEdit, CueInput, CuePage, DecisionInput, EffectView, FacetsView, FileOutcome, Filters, ForgetInput, Forgotten, ForgottenUser, GivenSection, GivenTool, GivenVector, GraphView, HarnessFile, HealthView, HistoryInput, HistoryView, Imported, Ingestion, KeptView, KeyLimitInput, LearntView, Lesson, LinkDeletion, LinkInput, LinksGiven, LinksInput, ListedMemory, LoggedActivation, LoggedIngestion, LoggedRecall, LoggedSummary, MadeKey, MadeSectionInput, MadeToolInput, Measure, MemoriesChange, MemoryPage, MemoryView, MergeInput, MessageInput, MessagesView, NewKey, NewMemory, Novelty, NoveltyInput, ObservationDetail, OutcomeInput, PlanCheck, ProbeReportView, ProposalView, Rated, Rating, RatingInput, ReadyView, RecallDay, Recorded, ReportInput, ReviewCounts, RolePart, RotationInput, RunChange, RunInput, RunPage, RunPoint, RunStoryView, RunSummary, SameView, SavedRunView, SearchInput, SearchView, SentFile, SentFiles, SessionDetailView, SessionInput, SessionPage, Source, SourcePage, SourceReference, StatusView, StoredKey, StoredSession, StoredView, Strategy, TakenInView, Tenant, TendedView, Tuning, TuningChange, UserPage, Walk, WalkInput, WeightsInput, WhyView
+from priors_client.models import ActivateInput, Activation, ActivationOutcomeInput, AppendInput, AppendedInput, AroundView, AuditPage, Budget, CallState, CaseHistory, CaseSummary, Changed, CheckInput, CompareInput, CompileInput, ContextComparison, ContextInput, ContextSummary, ContextView, Cue, CueEdit, CueInput, CuePage, DecisionInput, EffectView, Facets, FileOutcome, Filters, ForgetInput, Forgotten, ForgottenUser, GivenSection, GivenTool, GivenVector, GraphView, HarnessFile, HealthView, HistoryInput, HistoryView, Imported, Ingestion, KeptView, KeyLimitInput, LearntView, Lesson, LinkDeletion, LinkInput, LinksGiven, LinksInput, ListedMemory, LoggedActivation, LoggedIngestion, LoggedRecall, LoggedSummary, MadeKey, MadeSectionInput, MadeToolInput, Measure, MemoriesChange, MemoryPage, MemoryView, MergeInput, MessageInput, MessagesView, NewKey, NewMemory, Novelty, NoveltyInput, ObservationDetail, OutcomeInput, PlanCheck, ProbeReportView, ProposalView, Rated, Rating, RatingInput, ReadyView, RecallDay, Recorded, ReportInput, ReviewCounts, RolePart, RotationInput, RunChange, RunInput, RunPage, RunPoint, RunStoryView, RunSummary, SameView, SavedRunView, SearchInput, SearchView, SentFile, SentFiles, SessionDetailView, SessionInput, SessionPage, Source, SourcePage, SourceReference, StatusView, StoredKey, StoredSession, StoredView, Strategy, TakenInView, Tenant, TendedView, Tuning, TuningChange, UserPage, Walk, WalkInput, WeightsInput, WhyView
 from priors_client.requests import Paging, Request, by_cursor, by_last, segment
 
 T = TypeVar("T")
@@ -114,9 +114,9 @@ class AsyncAdmin:
         """The test cases that were judged, the latest judged first."""
         return await self._client._send(Request('GET', '/api/cases', list[CaseSummary], {"user": user, "limit": limit}, repeatable=True))
 
-    async def case(self, case: str, *, user: str | UnsetType = UNSET) -> CaseView:
+    async def case(self, case: str, *, user: str | UnsetType = UNSET) -> CaseHistory:
         """A test case: its versions with dates, scores and verdicts, what changed, and its issues over them."""
-        return await self._client._send(Request('GET', f"/api/cases/{segment(case)}", CaseView, {"user": user}, repeatable=True))
+        return await self._client._send(Request('GET', f"/api/cases/{segment(case)}", CaseHistory, {"user": user}, repeatable=True))
 
     async def contexts(self, *, user: str | UnsetType = UNSET, run_id: str | UnsetType = UNSET, session: str | UnsetType = UNSET, agent: str | UnsetType = UNSET, limit: int | UnsetType = UNSET, before: UUID | UnsetType = UNSET) -> list[ContextSummary]:
         """Stored contexts that meet every condition, the latest first, without their parts."""
@@ -238,9 +238,9 @@ class AsyncAdmin:
         """Change the state of memories, or give them a tag or take it away; all of them or none. `changed` are those that were not so before: an undo changes these. Only the panel or the admin key release what the scan holds."""
         return await self._client._send(Request('PATCH', '/api/memories', Changed, {"user": user}, body=MemoriesChange(by=by, ids=ids, state=state, tag=tag, untag=untag), repeatable=True))
 
-    async def memories_facets(self, *, user: str | UnsetType = UNSET) -> FacetsView:
+    async def memories_facets(self, *, user: str | UnsetType = UNSET) -> Facets:
         """Kinds, task types, verdicts and tags to filter by, each with its count among the newest 100,000."""
-        return await self._client._send(Request('GET', '/api/memories/facets', FacetsView, {"user": user}, repeatable=True))
+        return await self._client._send(Request('GET', '/api/memories/facets', Facets, {"user": user}, repeatable=True))
 
     async def memories_review_counts(self, *, user: str | UnsetType = UNSET) -> ReviewCounts:
         """Count the memories to review by state: to prune, quarantined, suspect, deleted and superseded ones."""

@@ -137,7 +137,14 @@ class CallState(Struct, frozen=True, kw_only=True):
     user: str | UnsetType = UNSET
 
 
-class CaseIssueView(Struct, frozen=True, kw_only=True):
+class CaseHistory(Struct, frozen=True, kw_only=True):
+    case: str
+    issues: list[CaseIssue]
+    title: str
+    versions: list[CaseVersion]
+
+
+class CaseIssue(Struct, frozen=True, kw_only=True):
     how: str
     id: UUID
     occurrences: list[Occurrence]
@@ -179,13 +186,6 @@ class CaseVersion(Struct, frozen=True, kw_only=True):
     unnamed: list[str]
     verdict: str
     version: str
-
-
-class CaseView(Struct, frozen=True, kw_only=True):
-    case: str
-    issues: list[CaseIssueView]
-    title: str
-    versions: list[CaseVersion]
 
 
 class Changed(Struct, frozen=True, kw_only=True):
@@ -445,8 +445,8 @@ class EffectView(Struct, frozen=True, kw_only=True):
     draws: Contrast | None
     estimated_at: datetime | None
     explore: float
-    harmful: list[MemoryEffectView]
-    helpful: list[MemoryEffectView]
+    harmful: list[MemoryEffect]
+    helpful: list[MemoryEffect]
     history: Contrast
     left_out: int
     limits: list[str]
@@ -482,16 +482,16 @@ class EvidenceInput(Struct, frozen=True, kw_only=True):
     """The session's id."""
 
 
-class FacetView(Struct, frozen=True, kw_only=True):
+class Facet(Struct, frozen=True, kw_only=True):
     count: int
     value: str
 
 
-class FacetsView(Struct, frozen=True, kw_only=True):
-    kinds: list[FacetView]
-    tags: list[FacetView]
-    task_types: list[FacetView]
-    verdicts: list[FacetView]
+class Facets(Struct, frozen=True, kw_only=True):
+    kinds: list[Facet]
+    tags: list[Facet]
+    task_types: list[Facet]
+    verdicts: list[Facet]
 
 
 class FieldError(Struct, frozen=True, kw_only=True):
@@ -1012,7 +1012,7 @@ class MemoriesChange(Struct, frozen=True, kw_only=True):
     """Take this tag away."""
 
 
-class MemoryEffectView(Struct, frozen=True, kw_only=True):
+class MemoryEffect(Struct, frozen=True, kw_only=True):
     basis: str
     enough: bool
     estimate: float
@@ -1463,6 +1463,30 @@ class RotationInput(Struct, frozen=True, kw_only=True):
     overlap_seconds: float | UnsetType = UNSET
 
 
+class Run(Struct, frozen=True, kw_only=True):
+    agent: str | None
+    bytes: int | None
+    cost: float | None
+    created_at: datetime
+    final_score: float | None
+    finished_at: datetime | None
+    issues: list[str]
+    lines: int | None
+    metadata: dict[str, Any]
+    output: str | None
+    output_path: str | None
+    queries: list[str]
+    round_scores: list[float]
+    run_id: str
+    stages: dict[str, Any]
+    started_at: datetime | None
+    task: str
+    task_type: str
+    tokens: int | None
+    updated_at: datetime
+    verdict: str
+
+
 class RunChange(Struct, frozen=True, kw_only=True):
     agent: str | None | UnsetType = UNSET
     bytes: int | None | UnsetType = UNSET
@@ -1531,7 +1555,7 @@ class RunStoryView(Struct, frozen=True, kw_only=True):
     given: list[GivenMemory]
     observation: Recorded | None
     observations: list[MemoryView]
-    run: RunView | None
+    run: Run | None
     run_id: str
     stored: bool
 
@@ -1552,30 +1576,6 @@ class RunSummary(Struct, frozen=True, kw_only=True):
     verdict: str
 
 
-class RunView(Struct, frozen=True, kw_only=True):
-    agent: str | None
-    bytes: int | None
-    cost: float | None
-    created_at: datetime
-    final_score: float | None
-    finished_at: datetime | None
-    issues: list[str]
-    lines: int | None
-    metadata: dict[str, Any]
-    output: str | None
-    output_path: str | None
-    queries: list[str]
-    round_scores: list[float]
-    run_id: str
-    stages: dict[str, Any]
-    started_at: datetime | None
-    task: str
-    task_type: str
-    tokens: int | None
-    updated_at: datetime
-    verdict: str
-
-
 class SameView(Struct, frozen=True, kw_only=True):
     found: list[SayingView]
     more: bool
@@ -1585,7 +1585,7 @@ class SameView(Struct, frozen=True, kw_only=True):
 class SavedRunView(Struct, frozen=True, kw_only=True):
     degraded: list[DegradedView] | UnsetType = UNSET
     observation: Recorded | UnsetType = UNSET
-    run: RunView
+    run: Run
 
 
 class SayingView(Struct, frozen=True, kw_only=True):

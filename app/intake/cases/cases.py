@@ -8,6 +8,9 @@ from datetime import datetime
 from statistics import fmean
 from uuid import NAMESPACE_URL, UUID, uuid5
 
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
 from app.foundation.models.protocols import Matrix
 from app.foundation.text.scores import spellings
 from app.intake.cases.issue import IssueStatement, group_statements
@@ -66,8 +69,7 @@ class Occurrence:
     status: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaseIssue:
+class CaseIssue(Struct, frozen=True, kw_only=True, rename={"issue_id": "id"}):
     """An issue of a case, over all versions."""
 
     issue_id: UUID
@@ -87,15 +89,19 @@ class CaseIssue:
     reopened_in: tuple[str, ...]
     """Versions in which it came back."""
     occurrences: tuple[Occurrence, ...]
+    state: str = ""
+    """Its status in words: `reopened in v8`, `resolved in v7 by the stop rule`, `not named since v6`."""
+
+    def __post_init__(self) -> None:
+        """Finds the words for its status."""
+        force_setattr(self, "state", self._state())
 
     @property
     def is_open(self) -> bool:
         """True where it is open, also again."""
         return self.status in {OPEN, REOPENED}
 
-    @property
-    def state(self) -> str:
-        """Its status in words: `reopened in v8`, `resolved in v7 by the stop rule`, `not named since v6`."""
+    def _state(self) -> str:
         if self.status == REOPENED:
             return f"reopened in {self.reopened_in[-1]}"
         if self.status == SILENT:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from uuid import UUID
 
 from msgspec import Meta, Struct
+from msgspec.structs import force_setattr
 
 from app.errors import check
 from app.foundation.text.data import check_value, unstorable
@@ -60,8 +61,7 @@ class NewRun(RunFields, frozen=True, kw_only=True, forbid_unknown_fields=True):
     run_id: RunId
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class Run(Struct, frozen=True, kw_only=True):
     """A stored run."""
 
     run_id: str
@@ -83,11 +83,15 @@ class Run:
     finished_at: datetime | None
     created_at: datetime
     updated_at: datetime
+    tokens: int | None = None
+    """The sum over all stages; None where none says."""
+    cost: float | None = None
 
-    @property
-    def spent(self) -> "Spent":
-        """Tokens and cost of the run, summed over its stages."""
-        return sum_of_stages(self.stages)
+    def __post_init__(self) -> None:
+        """Sums what its stages used."""
+        spent = sum_of_stages(self.stages)
+        force_setattr(self, "tokens", spent.tokens)
+        force_setattr(self, "cost", spent.cost)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

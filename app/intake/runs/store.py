@@ -29,7 +29,8 @@ from app.storage.memories.store import SHOWN, SHOWN_COLUMNS, memory_of
 from app.storage.memories.wording import is_long, plain
 from app.storage.recalls.parts import parts_of
 
-_COLUMNS = ", ".join(Run.__slots__)
+_NAMES = [name for name in Run.__struct_fields__ if name not in {"tokens", "cost"}]
+_COLUMNS = ", ".join(_NAMES)
 _MERGED = {
     "task": "text", "task_type": "text", "agent": "text", "queries": "text[]", "output": "text", "output_path": "text",
     "lines": "integer", "bytes": "bigint", "round_scores": "real[]", "final_score": "real", "verdict": "text",
@@ -167,7 +168,7 @@ DELETE FROM runs WHERE workspace_id = %(workspace_id)s AND run_id = ANY(%(run_id
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%(key)s, 0))"
 
 _PAGE = f"""
-SELECT {", ".join("NULL AS output" if name == "output" else name for name in Run.__slots__)} FROM runs
+SELECT {", ".join("NULL AS output" if name == "output" else name for name in _NAMES)} FROM runs
 WHERE workspace_id = %(workspace_id)s AND {{conditions}} ORDER BY created_at DESC, run_id DESC LIMIT %(limit)s
 """  # noqa: S608 - constants
 

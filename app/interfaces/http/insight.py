@@ -18,7 +18,6 @@ from app.insight.map.service import FEW, MOST, MapQuestion
 from app.insight.novelty import LONGEST_RESULT, MOST_RESULTS, Novelty
 from app.interfaces.http.context import BY_USER, ThisCall
 from app.interfaces.http.schemas import PROBLEMS, convert, view_of
-from app.storage.effects import MemoryEffect
 from app.storage.memories.memory import NAME_LIMIT
 from app.storage.tenants.workspace import User
 
@@ -149,19 +148,10 @@ Form = Annotated[
 _FORMATS = {"markdown": markdown, "html": page}
 
 
-@view_of(MemoryEffect, memory_id="id")
-class MemoryEffectView(Struct):
-    """A memory with its estimated effect on the final score of later runs."""
-
-    why: str
-
-
 @view_of(Report)
 class EffectView(Struct):
     """The proof for an owner: what memory did to the runs of a workspace, and what cannot be concluded."""
 
-    helpful: Sequence[MemoryEffectView]
-    harmful: Sequence[MemoryEffectView]
     document: Annotated[str, Meta(description="the report as the document that `format` names; else empty")]
 
 

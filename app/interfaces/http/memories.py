@@ -63,22 +63,6 @@ class MemoryPage(Struct, frozen=True):
     """The number on all pages, counted up to 10,001; only on the first page."""
 
 
-class FacetView(Struct, frozen=True):
-    """A value that memories can be filtered by, and how many live ones have it."""
-
-    value: str
-    count: int
-
-
-class FacetsView(Struct, frozen=True):
-    """The values of the newest 100,000 live memories to filter by, the most frequent first."""
-
-    kinds: Sequence[FacetView]
-    task_types: Sequence[FacetView]
-    verdicts: Sequence[FacetView]
-    tags: Sequence[FacetView]
-
-
 class SayingView(Struct, frozen=True):
     """A memory that says the same as another, and the reason why it was found."""
 
@@ -270,11 +254,9 @@ class MemoryViewsController(Controller):
         return MemoryPage(memories=memories, next=following, total=found.total)
 
     @get("/memories/facets", responses=PROBLEMS, dependencies=BY_USER)
-    async def facets(self, call: ThisCall) -> FacetsView:
+    async def facets(self, call: ThisCall) -> browse.Facets:
         """Kinds, task types, verdicts and tags to filter by, each with its count among the newest 100,000."""
-        found = await call.services.memories.facets(await call.tenant())
-        names = FacetsView.__struct_fields__
-        return FacetsView(**{name: [FacetView(*counted) for counted in getattr(found, name)] for name in names})
+        return await call.services.memories.facets(await call.tenant())
 
     @get("/memories/{memory_id:uuid}/around", responses=PROBLEMS, dependencies=BY_USER)
     async def around(self, memory_id: FromPath[UUID], call: ThisCall) -> AroundView:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 from uuid import UUID
 
 from litestar import Controller, Request, Response, get, patch, post
@@ -12,7 +12,7 @@ from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import UNSET, Struct, UnsetType, field
 
 from app.errors import EmbeddingUnavailable
-from app.intake.cases.cases import CaseHistory, CaseIssue
+from app.intake.cases.cases import CaseHistory
 from app.intake.cases.store import CaseSummary
 from app.intake.runs.observations.observation import Outcome
 from app.intake.runs.run import GivenCue, GivenMemory, NewRun, Recorded, Run, RunFields, RunId, RunPoint
@@ -35,7 +35,6 @@ _RUNS_PATH = b"/api/runs/"
 
 _LONG = ("queries", "output", "output_path", "lines", "bytes", "stages", "metadata")
 """The fields of a run that lists leave out."""
-_V = TypeVar("_V", "RunView", "RunSummary")
 
 
 class RunChange(RunFields, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -58,18 +57,10 @@ class OutcomeInput(Outcome, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     user: User = ""
 
 
-@view_of(Run)
-class RunView(Struct):
-    """A stored run."""
-
-    tokens: int | None
-    cost: float | None
-
-
 class SavedRunView(Struct, frozen=True, omit_defaults=True):
     """A run as it is stored now."""
 
-    run: RunView
+    run: Run
     observation: Recorded | UnsetType = UNSET
     degraded: Sequence[DegradedView] | UnsetType = UNSET
     """With `?wait=true`: why what the run left has no vector yet."""
@@ -78,10 +69,6 @@ class SavedRunView(Struct, frozen=True, omit_defaults=True):
 @view_of(Run, without=(*_LONG, "updated_at"))
 class RunSummary(Struct):
     """A stored run without its output."""
-
-    tokens: int | None
-    """The sum over all stages; null where none says."""
-    cost: float | None
 
 
 class RunPage(Struct, frozen=True):
@@ -97,7 +84,7 @@ class RunStoryView(Struct, frozen=True):
     run_id: str
     stored: bool
     """False if the run itself is not stored and only other rows name it, as older data may."""
-    run: RunView | None
+    run: Run | None
     given: Sequence[GivenMemory]
     cues: Sequence[GivenCue]
     compression: Recorded | None = field(name="observation")
@@ -134,7 +121,7 @@ class RunsController(Controller):
             await call.tenant(), before=before, task_type=task_type, verdict=verdict, agent=agent, limit=limit
         )
         following = cursor_of(found[-1].created_at, found[-1].run_id) if len(found) == limit else None
-        return RunPage(runs=[_shown_run(run, RunSummary) for run in found], next=following)
+        return RunPage(runs=[convert(run, RunSummary) for run in found], next=following)
 
     @get("/runs:scores", responses=PROBLEMS, dependencies=BY_USER)
     async def scores(self, call: ThisCall) -> Sequence[RunPoint]:
@@ -145,9 +132,8 @@ class RunsController(Controller):
     async def show(self, run_id: FromPath[str], call: ThisCall, request: Request[Any, Any, Any]) -> RunStoryView:
         """A run: which memories it was given, what it produced, how it was judged, and what it left."""
         story = await call.services.runs.get(await call.tenant(), name_in_path(request, _RUNS_PATH, run_id))
-        run = None if story.run is None else _shown_run(story.run, RunView)
         observations = [memory_view(memory) for memory in story.observations]
-        return convert(story, RunStoryView, stored=run is not None, run=run, observations=observations)
+        return convert(story, RunStoryView, stored=story.run is not None, observations=observations)
 
     @post("/runs", status_code=200, responses=_SAVED)
     async def record(self, call: ThisCall, data: JSONBody[RunInput], wait: Wait = False) -> Response[SavedRunView]:
@@ -192,7 +178,7 @@ async def _record(call: Call, run: NewRun, *, remember: bool, wait: bool) -> Res
     observed = await observations.observe(workspace, Outcome(run_id=saved.run_id), wait=wait) if remember else None
     degraded = await _settle(call, workspace, observed) if wait else UNSET
     observation = observed or UNSET
-    view = SavedRunView(run=_shown_run(saved, RunView), observation=observation, degraded=degraded)
+    view = SavedRunView(run=saved, observation=observation, degraded=degraded)
     return Response(view, status_code=200 if observed is None else _status(observed))
 
 
@@ -212,27 +198,6 @@ def _status(observed: Recorded) -> int:
     return 200 if observed.outcome else 202
 
 
-def _shown_run(run: Run, view: type[_V]) -> _V:
-    """Returns the view of a run, with the tokens and the cost of its stages."""
-    spent = run.spent
-    return convert(run, view, tokens=spent.tokens, cost=spent.cost)
-
-
-@view_of(CaseIssue, issue_id="id")
-class CaseIssueView(Struct):
-    """An issue over all versions of its case, with every statement of it."""
-
-    state: str
-    """Its status in words, with the version and how it was resolved."""
-
-
-@view_of(CaseHistory)
-class CaseView(Struct):
-    """The history of a test case: its versions, oldest first, and its issues, those that are open and worst first."""
-
-    issues: Sequence[CaseIssueView]
-
-
 class CasesController(Controller):
     """Shows what was judged."""
 
@@ -247,7 +212,6 @@ class CasesController(Controller):
         return await call.services.cases.page(await call.tenant(), limit=limit)
 
     @get("/cases/{case:str}", responses=PROBLEMS, dependencies=BY_USER)
-    async def case(self, case: FromPath[str], call: ThisCall) -> CaseView:
+    async def case(self, case: FromPath[str], call: ThisCall) -> CaseHistory:
         """A test case: its versions with dates, scores and verdicts, what changed, and its issues over them."""
-        found = await call.services.cases.get(await call.tenant(), case)
-        return convert(found, CaseView)
+        return await call.services.cases.get(await call.tenant(), case)

@@ -360,11 +360,18 @@ async def count(session: Session, met: Conditions) -> int:
     return int(await session.value(statement, {**values, "limit": _MOST_COUNTED}))
 
 
-async def facets(session: Session, *, limit: int) -> dict[str, list[tuple[str, int]]]:
+class Facet(Struct, frozen=True):
+    """A value that memories can be filtered by, and how many live ones have it."""
+
+    value: str
+    count: int
+
+
+async def facets(session: Session, *, limit: int) -> dict[str, list[Facet]]:
     """Returns the values of each facet of the newest FACETS_OF live memories; the most frequent come first."""
-    found: dict[str, list[tuple[str, int]]] = {}
+    found: dict[str, list[Facet]] = {}
     for row in await session.rows(FACETS, {"limit": limit}):
-        found.setdefault(row.facet, []).append((row.value, row.n))
+        found.setdefault(row.facet, []).append(Facet(row.value, row.n))
     return found
 
 

@@ -8,6 +8,8 @@ from functools import partial
 from typing import Literal, TypeAlias
 from uuid import UUID
 
+from msgspec import Struct
+
 from app.errors import InvalidInput, NotFound, Refused, told_apart
 from app.foundation.db.database import Database
 from app.foundation.db.session import Session
@@ -20,6 +22,7 @@ from app.storage.memories import changes, sources, store
 from app.storage.memories.filters import (
     LOW_QUALITY,
     LOW_SCORE,
+    Facet,
     Filters,
     State,
     check,
@@ -66,19 +69,17 @@ def _check_limit(limit: int) -> None:
         raise InvalidInput("limit", f"must be from 1 to {LARGEST_PAGE}")
 
 
-Counts: TypeAlias = tuple[tuple[str, int], ...]
 _MOST_VALUES = 200
 """Most values of each facet; nobody chooses from more."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facets:
+class Facets(Struct, frozen=True, kw_only=True):
     """The values of the newest 100,000 live memories to filter by, each with its count, the most frequent first."""
 
-    kinds: Counts = ()
-    task_types: Counts = ()
-    verdicts: Counts = ()
-    tags: Counts = ()
+    kinds: Sequence[Facet] = ()
+    task_types: Sequence[Facet] = ()
+    verdicts: Sequence[Facet] = ()
+    tags: Sequence[Facet] = ()
 
 
 MOST_AT_ONCE = 10_000
@@ -247,8 +248,7 @@ class Memories:
     async def facets(self, workspace: Workspace) -> Facets:
         """Returns the values to filter by, with their counts."""
         async with self.database.session(workspace, reading=True) as session:
-            found = await facets(session, limit=_MOST_VALUES)
-        return Facets(**{name: tuple(counts) for name, counts in found.items()})
+            return Facets(**await facets(session, limit=_MOST_VALUES))
 
     async def delete(self, workspace: Workspace, *, ids: Sequence[UUID]) -> Changed:
         """Moves memories to the trash, all in one transaction; they can be restored until the trash is emptied."""

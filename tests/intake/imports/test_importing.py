@@ -90,7 +90,7 @@ async def test_a_run_knows_the_memories_that_it_was_given_and_what_it_cost(
     assert [(given.memory_id, given.rank, given.agent, given.query) for given in story.given] == [
         (remembered.ids[0], 1, "scout", "Market"), (remembered.ids[1], 2, "scout", "Market"),
     ]  # fmt: skip
-    spent = [(await run_of(database, workspace, name)).spent for name in ("r1", "r2", "r3")]
+    spent = [await run_of(database, workspace, name) for name in ("r1", "r2", "r3")]
     assert [(item.tokens, item.cost) for item in spent] == [(1200, 0.02), (120, None), (5, None)]
     assert (await Runs(database=database).get(workspace, "r2")).given == ()
     status = await Overview(database=database).status(workspace, NoopProvider(), model_loaded=True)
@@ -393,7 +393,7 @@ async def test_the_cost_by_its_own_name_counts_before_others(
 ) -> None:
     run = {"run_id": "a", "cost": 3.0, "total_cost": 2.0, "cost_usd": 1.0}
     assert (await importing(jsonl(tmp_path / "x.jsonl", run))).failed == []
-    assert (await run_of(database, workspace, "a")).spent.cost == 3.0
+    assert (await run_of(database, workspace, "a")).cost == 3.0
 
 
 async def test_a_list_that_is_zero_or_false_is_empty(importing: Importing, tmp_path: Path, stored: Stored) -> None:

@@ -1,6 +1,6 @@
 import { type ReactNode, useEffect, useRef } from "react";
 import { useService } from "../../api/client";
-import type { CaseIssueView, CaseVersion, CaseView } from "../../api/schema";
+import type { CaseHistory, CaseIssue, CaseVersion } from "../../api/schema";
 import { Chart } from "../../parts/Chart";
 import { counted, day } from "../../parts/format";
 import { Link } from "../../parts/Link";
@@ -29,7 +29,7 @@ export function CaseDetail({ name, issue, lead }: Props) {
   );
 }
 
-function Whole({ found, issue, lead }: Omit<Props, "name"> & { readonly found: CaseView }) {
+function Whole({ found, issue, lead }: Omit<Props, "name"> & { readonly found: CaseHistory }) {
   const { versions, issues } = found;
   const names = versions.map(({ version }) => version);
   const ordered = [...issues].sort((one, other) => recurrence(other) - recurrence(one));
@@ -78,7 +78,7 @@ function ScoreLine({ versions }: { readonly versions: readonly CaseVersion[] }) 
 }
 
 interface LifeProps {
-  readonly issue: CaseIssueView;
+  readonly issue: CaseIssue;
   /** The names of all versions of the case. */
   readonly versions: readonly string[];
   readonly asked: boolean;

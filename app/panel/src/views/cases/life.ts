@@ -1,14 +1,14 @@
 /** The life of an issue over the versions of its case. Pure. */
 
-import type { CaseIssueView } from "../../api/schema";
+import type { CaseIssue } from "../../api/schema";
 
 /** How often an issue came back, then in how many versions it was named. */
-export function recurrence({ reopened_in, versions }: Pick<CaseIssueView, "reopened_in" | "versions">): number {
+export function recurrence({ reopened_in, versions }: Pick<CaseIssue, "reopened_in" | "versions">): number {
   return reopened_in.length * 1000 + versions.length;
 }
 
 type Sign = "named" | "again" | "resolved" | "silent" | "before";
-type Lived = Pick<CaseIssueView, "versions" | "reopened_in" | "resolved_in" | "status">;
+type Lived = Pick<CaseIssue, "versions" | "reopened_in" | "resolved_in" | "status">;
 
 /** What an issue was in each version. One that a text calls resolved without a version ends with a piece of its own. */
 export function lifeOf(issue: Lived, versions: readonly string[]): readonly { readonly version: string; readonly sign: Sign }[] {

@@ -1,7 +1,7 @@
 import { type ComponentProps, type ReactNode, useId, useState } from "react";
 import { useService } from "../../api/client";
 import { useFacets } from "../../api/queries";
-import type { FacetView } from "../../api/schema";
+import type { Facet } from "../../api/schema";
 import { Choice, ChoiceField, Field } from "../../parts/Field";
 import { capitalised } from "../../parts/format";
 import { Icon } from "../../parts/Icon";
@@ -122,7 +122,7 @@ function Fields() {
 interface ValuesProps {
   readonly name: string;
   readonly label: string;
-  readonly values: readonly FacetView[] | undefined;
+  readonly values: readonly Facet[] | undefined;
 }
 
 /** Each choice adds to those made; the chips below take them away. */

@@ -1,5 +1,5 @@
 import { useRun } from "../../api/queries";
-import type { RunStoryView, RunView } from "../../api/schema";
+import type { Run, RunStoryView } from "../../api/schema";
 import { nameOf } from "../../parts/excerpt";
 import { bytes, decimal, duration, exactMoment, money, whole } from "../../parts/format";
 import { Icon } from "../../parts/Icon";
@@ -59,7 +59,7 @@ function Story({ story }: { readonly story: RunStoryView }) {
   );
 }
 
-function Judgement({ run }: { readonly run: RunView }) {
+function Judgement({ run }: { readonly run: Run }) {
   const when = run.finished_at ?? run.started_at ?? run.created_at;
   const took = durationOf(run);
   return (
@@ -128,7 +128,7 @@ function Left({ story: { observation, observations } }: { readonly story: RunSto
 }
 
 /** What the other sections do not show: the stages with all that they tell, the queries, and the facts of the output. */
-function RunDetails({ run }: { readonly run: RunView }) {
+function RunDetails({ run }: { readonly run: Run }) {
   const size = [run.lines !== null && `${whole(run.lines)} lines`, run.bytes !== null && bytes(run.bytes)].filter(Boolean).join(", ");
   return (
     <Details
