@@ -13,7 +13,7 @@ import { Filtering } from "../FilterBar";
 import { type Asked, passes, readAsked } from "../filters";
 import { lineOf } from "../Row";
 import { SearchBox } from "../SearchBox";
-import { MOST, useGraph } from "./drawn";
+import { isFull, MOST, useGraph } from "./drawn";
 import { MapCanvas } from "./MapCanvas";
 import { AT_ONCE, ClusterLegend, MapList } from "./MapList";
 import { isWithin } from "./scene";
@@ -68,7 +68,8 @@ interface DrawnProps {
 
 const NOTHING: Selection = new Set();
 
-function Drawn({ asked, graph: { nodes, clusters, computed_at, reason }, search, working }: DrawnProps) {
+function Drawn({ asked, graph, search, working }: DrawnProps) {
+  const { nodes, clusters, computed_at, reason } = graph;
   const { params } = useAddress();
   const { memory } = asked;
   const query = asked.text.trim();
@@ -113,7 +114,7 @@ function Drawn({ asked, graph: { nodes, clusters, computed_at, reason }, search,
         {working && <Drawing />}
         <p className="muted map-age" role="status">
           {computed_at && `Drawn on ${exactMoment(computed_at)}${reason && `: ${reason}`}. `}
-          {nodes.length >= MOST && `Only the newest ${whole(MOST)} memories are on the map. `}
+          {isFull(graph) && `At most the newest ${whole(MOST)} memories are on the map. `}
           {query && answered && unseenOf(nodes, search.data)}
         </p>
         {query && search.isError && <Failure what="The search" error={search.error} retry={search.refetch} />}
@@ -173,15 +174,9 @@ function unseenOf(nodes: readonly NodeView[], found: SearchView | undefined): st
 /** A stored map is there at once; one that is to be drawn takes its time, which is said after a moment. */
 function Drawing() {
   return (
-    <div className="drawing">
-      <p className="loading" role="status">
-        <span className="spinner" aria-hidden />
-        Drawing the map …
-      </p>
-      <p className="muted">
-        Positions are computed from meaning. This takes seconds, and up to a minute the first time after an installation. The service stores
-        each map.
-      </p>
-    </div>
+    <p className="drawing loading" role="status">
+      <span className="spinner" aria-hidden />
+      Drawing the map … This takes seconds, and up to a minute the first time after an installation. The service stores each map.
+    </p>
   );
 }

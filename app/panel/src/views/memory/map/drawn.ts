@@ -3,12 +3,14 @@
 import { useMutation } from "@tanstack/react-query";
 import { answerOf, useService } from "../../../api/client";
 import { KEPT } from "../../../api/queries";
-import type { Filters } from "../../../api/schema";
+import type { Filters, GraphView } from "../../../api/schema";
 import { useDebounced } from "../../../state/debounced";
 import { notifyFailure } from "../../../state/notices";
 
 export const MOST = 4000;
 /** Memories of a map, as the service limits them. */
+const LACKING = 0.1;
+/** Share of them that a stored map may lack, because they are newer than it. */
 const WAITING_MILLISECONDS = 5_000;
 /** Between looks for memories that have no vector yet, as those have that were just restored. */
 const STORED_MILLISECONDS = 700;
@@ -16,18 +18,28 @@ const STORED_MILLISECONDS = 700;
 const FRESH_MILLISECONDS = 60_000;
 /** A map is large, and what is done here is shown without asking again. */
 
-/** The map of all kinds, or of the one that the filters let pass; until it is first drawn, a sketch of it, whose places are rough. */
+/** The map of all kinds; of the one that the filters let pass where a map has no room for all memories. */
 export function useGraph({ kinds }: Filters) {
-  const { ask, cache, useQuery, queryOptions } = useService();
   const [kind = "", ...others] = kinds ?? [];
-  const query = { kind: others.length === 0 ? kind : ("" as const), limit: MOST };
+  const every = useMapOf("");
+  return useMapOf(isFull(every.data) && others.length === 0 ? kind : "");
+}
+
+export function isFull(graph: GraphView | undefined): boolean {
+  return (graph?.nodes.length ?? 0) > MOST * (1 - LACKING);
+}
+
+/** The stored map; until it is first drawn, a sketch of it, whose places are rough. */
+function useMapOf(kind: NonNullable<Filters["kinds"]>[number] | "") {
+  const { ask, cache, useQuery, queryOptions } = useService();
+  const query = { kind, limit: MOST };
   const drawn = useQuery(
     "get",
     "/api/graph",
     { params: { query } },
     { ...KEPT, staleTime: FRESH_MILLISECONDS, refetchInterval: ({ state }) => (state.data?.reason ? WAITING_MILLISECONDS : false) },
   );
-  const late = useDebounced(drawn.isPending && query.kind, STORED_MILLISECONDS) === query.kind;
+  const late = useDebounced(drawn.isPending && kind, STORED_MILLISECONDS) === kind;
   const sketch = useQuery("get", "/api/graph", { params: { query: { ...query, sketch: true } } }, { enabled: drawn.isPending && late });
   const redraw = useMutation({
     mutationFn: () => answerOf(ask.GET("/api/graph", { params: { query: { ...query, refresh: true } } })),
