@@ -5,21 +5,19 @@ import { go, linkTo, useAddress } from "../state/address";
 import { CHORDS, PLACES } from "../state/places";
 import { searchHere } from "../state/search";
 import { isTypedInto, useShortcuts } from "../state/shortcuts";
-import { type Theme, useTheme } from "../state/theme";
+import { turnTheme, useTheme } from "../state/theme";
 import { Icon } from "./Icon";
 import { Link } from "./Link";
 import { Settings } from "./Settings";
 import { ShortcutsDialog } from "./ShortcutsDialog";
 import { Workspace } from "./Workspace";
 
-const THEME_NAMES: Record<Theme, string> = { system: "system", light: "light", dark: "dark" };
-
 const Try = lazy(() => import("../views/try/Try").then((loaded) => ({ default: loaded.Try })));
 
 export function Header({ path }: { readonly path: string }) {
   // The address is read so that the links follow the workspace.
   useAddress();
-  const [theme, turnTheme] = useTheme();
+  const theme = useTheme();
   const dialog = useRef<HTMLDialogElement>(null);
   const settings = useRef<HTMLDialogElement>(null);
   const [trying, setTrying] = useState(false);
@@ -59,8 +57,8 @@ export function Header({ path }: { readonly path: string }) {
         <button type="button" className="icon" onClick={() => settings.current?.showModal()} title="Settings">
           <Icon name="person" label="Settings" />
         </button>
-        <button type="button" className="icon" onClick={turnTheme} title={`Theme: ${THEME_NAMES[theme]}`}>
-          <Icon name={theme} label={`Theme: ${THEME_NAMES[theme]}. Change the theme`} />
+        <button type="button" className="icon" onClick={turnTheme} title={`Theme: ${theme}`}>
+          <Icon name={theme} label={`Theme: ${theme}. Change the theme`} />
         </button>
       </div>
       <ShortcutsDialog dialog={dialog} path={path} />

@@ -1,49 +1,42 @@
 /** Light, dark, or as the system has it. */
 
-import { useState, useSyncExternalStore } from "react";
+import { storeOf } from "./store";
 
-export type Theme = "system" | "light" | "dark";
+type Theme = "system" | "light" | "dark";
 
 const NAME = "priors-theme";
 const NEXT: Record<Theme, Theme> = { system: "light", light: "dark", dark: "system" };
+const dark = window.matchMedia("(prefers-color-scheme: dark)");
+const chosen = storeOf(kept());
+const scheme = storeOf(schemeOf(kept()));
 
 function kept(): Theme {
   const found = window.localStorage.getItem(NAME);
   return found === "light" || found === "dark" ? found : "system";
 }
 
-export function applyTheme(theme: Theme = kept()): void {
+function schemeOf(theme: Theme): "light" | "dark" {
+  return theme === "system" ? (dark.matches ? "dark" : "light") : theme;
+}
+
+export function applyTheme(): void {
+  const theme = chosen.get();
   if (theme === "system") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = theme;
+  scheme.set(schemeOf(theme));
 }
 
-export function useTheme(): readonly [Theme, () => void] {
-  const [theme, setTheme] = useState(kept);
-  const turn = () => {
-    const next = NEXT[theme];
-    window.localStorage.setItem(NAME, next);
-    applyTheme(next);
-    setTheme(next);
-  };
-  return [theme, turn];
+dark.addEventListener("change", applyTheme);
+
+/** Takes the next theme, and keeps it in this browser. */
+export function turnTheme(): void {
+  const next = NEXT[chosen.get()];
+  window.localStorage.setItem(NAME, next);
+  chosen.set(next);
+  applyTheme();
 }
 
-const dark = window.matchMedia("(prefers-color-scheme: dark)");
-
-function subscribe(listener: () => void): () => void {
-  const chosen = new MutationObserver(listener);
-  chosen.observe(document.documentElement, { attributeFilter: ["data-theme"] });
-  dark.addEventListener("change", listener);
-  return () => {
-    chosen.disconnect();
-    dark.removeEventListener("change", listener);
-  };
-}
+export const useTheme = chosen.use;
 
 /** The theme in use, for code that draws with colours of its own. */
-export function useScheme(): "light" | "dark" {
-  return useSyncExternalStore(subscribe, () => {
-    const theme = document.documentElement.dataset.theme;
-    return theme === "light" || theme === "dark" ? theme : dark.matches ? "dark" : "light";
-  });
-}
+export const useScheme = scheme.use;
