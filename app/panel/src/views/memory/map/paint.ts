@@ -4,7 +4,7 @@ import { type SymbolType, symbol, symbolDiamond2, symbolsFill } from "d3-shape";
 import type { ZoomTransform } from "d3-zoom";
 import type { Dot, Label, Place, Region, Size } from "./scene";
 
-export interface Scene {
+interface Scene {
   readonly size: Size;
   readonly transform: ZoomTransform;
   /** Memories that are drawn below all others and cannot be pointed at. */
