@@ -31,6 +31,7 @@ from app.recall.context.history import Histories
 from app.recall.context.service import Contexts
 from app.recall.cues.activate import Activations
 from app.recall.cues.outcomes import infer_outcomes
+from app.recall.cues.service import Cues
 from app.recall.preflight import Preflights
 from app.recall.retrieval.service import Retrieval
 from app.recall.tuning import Tunings
@@ -109,6 +110,11 @@ class Services:
         return Activations(
             database=self.database, provider=self.provider, counter=self.counter, mask_secrets=mask_secrets
         )
+
+    @cached_property
+    def cues(self) -> Cues:
+        """Stored cues."""
+        return Cues(database=self.database)
 
     @property
     def counting(self) -> Counting:

@@ -28,7 +28,6 @@ from app.recall.cues import log as activations
 from app.recall.cues.activate import PlanAsked
 from app.recall.cues.cue import CORRECTION, PREFERENCE
 from app.recall.cues.extraction.extracting import extract_session
-from app.recall.cues.outcomes import note_outcome
 from app.recall.cues.review import store as tending
 from app.recall.cues.review.rules import CANDIDATE
 from app.recall.retrieval.recall import Query
@@ -296,7 +295,7 @@ async def _plan(services: Services, workspace: Workspace) -> None:
     told = await services.activations.activate(workspace, asked)
     if told.activation_id is not None:
         heeded = [cue.cue_id for cue in told.cues if cue.kind in {CORRECTION, PREFERENCE}]
-        await note_outcome(database, workspace=workspace, activation_id=told.activation_id, heeded=heeded)
+        await services.activations.note_outcome(workspace, told.activation_id, heeded=heeded)
 
 
 async def _play(services: Services, workspace: Workspace, given: ExampleHistory, run: ExampleRun) -> None:

@@ -24,7 +24,6 @@ from app.intake.runs.run import NewRun
 from app.intake.runs.service import Runs
 from app.operations import examples
 from app.operations.examples import EXAMPLE, REPORTS, SESSIONS, are_lacking, begin, play, remove
-from app.recall.cues.keep import list_cues
 from app.recall.cues.why.why import ask_why
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
@@ -124,7 +123,7 @@ async def test_examples_are_runs_that_were_given_only_what_was_there_before_and_
     (page,) = (await Memories(database=seeded.database).page(workspace, state="quarantined")).memories
     assert EXAMPLE in page.tags
 
-    cues = await list_cues(seeded.database, workspace=workspace)
+    cues = await seeded.cues.page(workspace)
     told = [(cue.evidence[0].session, "drop" in cue.lesson, cue.heeded, cue.tags) for cue in cues if cue.fired]
     assert ("session-47", True, 1, (EXAMPLE,)) in told
     for asked in ("API versioning", "Why did we not use header versioning?"):

@@ -1,6 +1,6 @@
 """`/api/cues`, `/api/why`, `POST /api/activate`, `POST /api/activations/{id}/outcome`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -16,11 +16,11 @@ from app.interfaces.http.intake import as_error, door_of
 from app.interfaces.http.schemas import PROBLEMS, convert, cursor_of, place_of, view_of
 from app.recall.cues.activate import Activation, PlanAsked
 from app.recall.cues.cue import CONSEQUENCES, LIST_LIMIT, Cue, CueKind, Evidence, NewCue, Severity, Told, Words
-from app.recall.cues.edit import MOST_MERGED, edit_cue, merge_cues, restore_cue, retire_cue
-from app.recall.cues.keep import MOST_AT_ONCE, StoredCues, add_cues, get_cue, list_cues
+from app.recall.cues.edit import edit_cue
+from app.recall.cues.keep import MOST_AT_ONCE, StoredCues, add_cues
 from app.recall.cues.learn import Learnt, Lesson, learn, prove
 from app.recall.cues.log import LoggedActivation
-from app.recall.cues.outcomes import note_outcome
+from app.recall.cues.service import MOST_MERGED
 from app.recall.cues.store import CueFilter
 from app.recall.cues.why.answer import Reason
 from app.recall.cues.why.why import Why, ask_why
@@ -246,30 +246,29 @@ class CuesController(Controller):
             kinds=tuple(kind or ()), states=tuple(states or ()), action_type=action_type, session=session, text=text
         )
         after = place_of(cursor, datetime.fromisoformat, UUID)
-        found = await list_cues(call.database, workspace=await call.tenant(), asked=asked, after=after, limit=limit)
+        found = await call.services.cues.page(await call.tenant(), asked=asked, after=after, limit=limit)
         following = cursor_of(found[-1].created_at, found[-1].cue_id) if len(found) == limit else None
         return CuePage(cues=found, next=following)
 
     @get("/cues/{cue_id:uuid}", responses=PROBLEMS, dependencies=BY_USER)
     async def show(self, cue_id: FromPath[UUID], call: ThisCall) -> Cue:
         """One cue, of any state."""
-        return await get_cue(call.database, workspace=await call.tenant(), cue_id=cue_id)
+        return await call.services.cues.get(await call.tenant(), cue_id)
 
     @patch("/cues/{cue_id:uuid}", responses=PROBLEMS, dependencies=BY_USER)
     async def edit(self, cue_id: FromPath[UUID], call: ThisCall, data: JSONBody[CueEdit]) -> Cue:
         """Change fields of a cue, retire it, or make it active. It keeps its id, its evidence and its counts."""
-        place: Mapping[str, Any] = {"workspace": await call.tenant(), "cue_id": cue_id}
-        changed = data.fields()
+        cues, changed = call.services.cues, data.fields()
         if changed or data.state is UNSET:
             cue = await edit_cue(await cues_door(call), cue_id, changed)
         if data.state is not UNSET:
-            cue = await (retire_cue if data.state == "retired" else restore_cue)(call.database, **place)
+            cue = await (cues.retire if data.state == "retired" else cues.restore)(await call.tenant(), cue_id)
         return cue
 
     @post("/cues:merge", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
     async def merge(self, call: ThisCall, data: JSONBody[MergeInput]) -> Cue:
         """Merge cues into one that says the same better; the merged ones are superseded by it."""
-        return await merge_cues(call.database, workspace=await call.tenant(), ids=data.ids, into=data.into)
+        return await call.services.cues.merge(await call.tenant(), data.ids, into=data.into)
 
     @post("/activate", status_code=200, responses=PROBLEMS)
     async def activate(
@@ -285,12 +284,8 @@ class CuesController(Controller):
         self, activation_id: FromPath[UUID], call: ThisCall, data: JSONBody[ActivationOutcomeInput]
     ) -> LoggedActivation:
         """Say which cues of an activation were heeded and which ignored; it may be said again."""
-        return await note_outcome(
-            call.database,
-            workspace=await call.tenant(),
-            activation_id=activation_id,
-            heeded=data.heeded,
-            ignored=data.ignored,
+        return await call.services.activations.note_outcome(
+            await call.tenant(), activation_id, heeded=data.heeded, ignored=data.ignored
         )
 
 

@@ -27,7 +27,6 @@ from app.interfaces.http.memories import Cursor, Limit
 from app.interfaces.http.schemas import PROBLEMS, DegradedView, convert, cursor_of, place_of, view_of
 from app.recall.cues.cue import Cue
 from app.recall.cues.extraction.extracting import extract_session
-from app.recall.cues.keep import cues_of_source
 from app.recall.cues.review.mining import mine_session
 from app.storage.memories.memory import NAME_LIMIT, TITLE_LIMIT, URI_LIMIT, Name
 from app.storage.memories.service import LARGEST_PAGE
@@ -273,7 +272,7 @@ class SessionsController(Controller):
         """A session: its turns with their tools, its cues, and the artifacts that it touched."""
         tenant = await call.tenant()
         found = await call.services.sessions.get(tenant, session_name(session_id))
-        cues = await cues_of_source(call.database, workspace=tenant, source_id=found.session.source_id)
+        cues = await call.services.cues.of_source(tenant, found.session.source_id)
         return _detail_view(found, cues)
 
     @delete("/sessions/{session_id:str}", status_code=204, responses=PROBLEMS, dependencies=BY_USER)

@@ -11,7 +11,7 @@ from uuid import UUID, uuid5
 
 from msgspec import Struct
 
-from app.errors import EmbeddingUnavailable, InvalidInput, check
+from app.errors import EmbeddingUnavailable, InvalidInput, NotFound, check
 from app.foundation.db.database import Database
 from app.foundation.db.session import Session
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter, Vector, adapted_vectors
@@ -22,7 +22,9 @@ from app.recall.cues.arbitrate import CONSIDERED, Nearly, ShownCue, choose, fit_
 from app.recall.cues.cue import ACTIVE, RETIRED, SUPERSEDED, Cue
 from app.recall.cues.index import index_of
 from app.recall.cues.known import CueIndex
+from app.recall.cues.log import LoggedActivation
 from app.recall.cues.match import MOST_FILES, CueMatch, PlannedAct, find_matches
+from app.recall.cues.outcomes import HEEDED, IGNORED
 from app.recall.cues.render import Contradiction
 from app.recall.retrieval.judged import JudgedIssue, case_of_plan, issues_before, lines_of
 from app.storage.memories.gate import moment_reasons, unstorable
@@ -186,6 +188,35 @@ class Activations:
             async with self.database.session(workspace, transaction=False) as session:
                 await log_firing(session, firing)
         return firing.activation
+
+    async def note_outcome(
+        self,
+        workspace: Workspace,
+        activation_id: UUID,
+        *,
+        heeded: Sequence[UUID] = (),
+        ignored: Sequence[UUID] = (),
+    ) -> LoggedActivation:
+        """Notes which cues of an activation were heeded and which ignored; returns the activation. It may be repeated.
+
+        Raises:
+            NotFound: the workspace has no such activation.
+            InvalidInput: a cue is in both lists, or was not told in this activation.
+        """
+        if both := set(heeded) & set(ignored):
+            raise InvalidInput("ignored", f"has {min(both)}, which `heeded` has too")
+        outcomes = dict.fromkeys(heeded, HEEDED) | dict.fromkeys(ignored, IGNORED)
+        async with self.database.session(workspace) as session:
+            known = await log.get(session, activation_id)
+            if known is None:
+                raise NotFound(f"there is no activation {activation_id} in workspace {workspace.name}")
+            for field, ids in ((HEEDED, heeded), (IGNORED, ignored)):
+                if foreign := [cue_id for cue_id in ids if cue_id not in known.outcomes]:
+                    raise InvalidInput(field, f"has {foreign[0]}, which activation {activation_id} did not tell")
+            await log.settle(session, activation_id, outcomes)
+            settled = await log.get(session, activation_id)
+        assert settled is not None, "it was there in this transaction"  # noqa: S101
+        return settled
 
     async def _issues(self, workspace: Workspace, asked: PlanAsked) -> tuple[list[JudgedIssue], list[str]]:
         """Returns the issues of the plan's case that are shown before the act, and their lines."""

@@ -6,13 +6,11 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from app.errors import InvalidInput, NotFound, check
-from app.foundation.db.database import Database
+from app.errors import InvalidInput, check
 from app.foundation.db.session import EMBED_CUES, Session
 from app.foundation.safety.secrets import masked_values
 from app.recall.cues import evidence as evidence_store
 from app.recall.cues import store
-from app.recall.cues.conflicts import supersede
 from app.recall.cues.cue import ACTIVE, RETIRED, Cue, Evidence, NewCue
 from app.recall.cues.keep import EDITABLE, CueVectors, cue_in, embed_texts, given_of, memory_of, objections
 from app.recall.cues.store import CueRow
@@ -22,11 +20,10 @@ from app.storage.links import store as links
 from app.storage.memories import changes
 from app.storage.memories import store as memories
 from app.storage.memories.gate import screen_memory
-from app.storage.memories.memory import DELETED, GONE, NewMemory, content_hash
+from app.storage.memories.memory import GONE, NewMemory, content_hash
 from app.storage.memories.remember import Door
 from app.storage.tenants.workspace import Workspace
 
-MOST_MERGED = 100
 EMBEDDED = frozenset({"trigger", "lesson"})
 SCANNED = frozenset({"trigger", "lesson", "quote", "details"})
 
@@ -84,18 +81,6 @@ async def _reword(session: Session, door: Door, cue_id: UUID, cue: NewCue) -> No
         await links.forget_found(session, [cue_id])
 
 
-async def retire_cue(database: Database, *, workspace: Workspace, cue_id: UUID) -> Cue:
-    """Takes a cue away: it fires no more and is not found; it can be restored.
-
-    Raises:
-        NotFound: the workspace has no such cue.
-    """
-    async with database.session(workspace) as session:
-        await cue_in(session, workspace, cue_id)
-        await retire_in(session, [cue_id], reason=DELETED)
-        return await cue_in(session, workspace, cue_id)
-
-
 async def retire_in(session: Session, ids: Sequence[UUID], *, reason: str = GONE) -> None:
     """Takes cues away, in a session; without a reason, nothing supports them any longer."""
     if ids:
@@ -103,19 +88,8 @@ async def retire_in(session: Session, ids: Sequence[UUID], *, reason: str = GONE
         await memories.retire(session, ids, reason=reason)
 
 
-async def restore_cue(database: Database, *, workspace: Workspace, cue_id: UUID) -> Cue:
-    """Makes a retired, superseded or proposed cue active: the person who restores it stands behind it.
-
-    Raises:
-        NotFound: the workspace has no such cue.
-        InvalidInput: another cue with its text is active.
-    """
-    async with database.session(workspace) as session:
-        return await restore_in(session, workspace, cue_id, release=True)
-
-
 async def restore_in(session: Session, workspace: Workspace, cue_id: UUID, *, release: bool = False) -> Cue:
-    """Makes a cue active again, as `restore_cue` does, in a session."""
+    """Makes a cue active again, as `Cues.restore` does, in a session."""
     before = await cue_in(session, workspace, cue_id)
     memory = await memories.get(session, cue_id)
     if memory is not None and (memory.valid_until is not None or before.suspect):
@@ -125,31 +99,6 @@ async def restore_in(session: Session, workspace: Workspace, cue_id: UUID, *, re
         await index_memories(session, live)
     await store.set_state(session, [cue_id], ACTIVE, await store.next_revision(session))
     return await cue_in(session, workspace, cue_id)
-
-
-async def merge_cues(database: Database, *, workspace: Workspace, ids: Sequence[UUID], into: UUID) -> Cue:
-    """Merges cues into one that says the same better: it gets their evidence, days, counts and confidence.
-
-    The merged ones are superseded by it; restoring one makes it active again.
-
-    Raises:
-        InvalidInput: there are none or too many, one is the cue that they go into, or that cue is not active.
-        NotFound: the workspace lacks one of them.
-    """
-    if not 1 <= len(ids) <= MOST_MERGED:
-        raise InvalidInput("ids", f"1 to {MOST_MERGED} cues are merged at once")
-    if into in ids:
-        raise InvalidInput("into", "is one of the cues that go into it")
-    async with database.session(workspace) as session:
-        known = await store.read(session, [*ids, into])
-        if missing := [str(cue_id) for cue_id in (*ids, into) if cue_id not in known]:
-            raise NotFound(f"there is no cue {missing[0]} in workspace {workspace.name}")
-        if known[into].state != ACTIVE:
-            raise InvalidInput("into", f"is {known[into].state}; restore it first, or merge into an active cue")
-        revision = await store.next_revision(session)
-        await store.merge(session, ids, into, revision)
-        await supersede(session, ids, into, datetime.now(UTC), revision)
-        return await cue_in(session, workspace, into)
 
 
 async def drop_stale(session: Session, source_id: UUID, kept: Sequence[tuple[UUID, Evidence]]) -> list[UUID]:

@@ -4,7 +4,7 @@ import asyncio
 import math
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -13,8 +13,8 @@ from uuid import UUID
 import numpy as np
 from msgspec import structs
 
-from app.errors import EmbeddingUnavailable, InvalidInput, NotFound, check, told_apart
-from app.foundation.db.database import Database, again_after_deadlock
+from app.errors import EmbeddingUnavailable, InvalidInput, NotFound, told_apart
+from app.foundation.db.database import again_after_deadlock
 from app.foundation.db.session import EMBED_CUES, Across, Session
 from app.foundation.models.protocols import EmbeddingProvider, Matrix, adapted_vectors
 from app.foundation.safety.secrets import masked_values
@@ -23,8 +23,8 @@ from app.recall.cues import store
 from app.recall.cues import vectors as stored_vectors
 from app.recall.cues.actions import ActionTypes, embed_types
 from app.recall.cues.conflicts import settle_conflicts
-from app.recall.cues.cue import NO_DETAILS, TAKEN_AWAY, TOGETHER, Cue, NewCue, cue_text, reasons
-from app.recall.cues.store import CueFilter, CueRow
+from app.recall.cues.cue import NO_DETAILS, TOGETHER, Cue, NewCue, cue_text, reasons
+from app.recall.cues.store import CueRow
 from app.recall.cues.vectors import LackingCue
 from app.storage.index.following import provider_of_model
 from app.storage.index.service import Embedder
@@ -32,7 +32,6 @@ from app.storage.index.vectors import embedded_text
 from app.storage.memories.gate import screen_memory, unstorable
 from app.storage.memories.memory import NewMemory, Rejection, Screened, content_hash
 from app.storage.memories.remember import Door
-from app.storage.memories.service import LARGEST_PAGE
 from app.storage.memories.write import write
 from app.storage.tenants import store as workspaces
 from app.storage.tenants.service import Workspaces
@@ -44,7 +43,6 @@ BATCH = 100
 DoorOf = Callable[[int], Awaitable[Door]]
 
 
-EVERY_CUE = CueFilter()
 EDITABLE = tuple(
     name for name in NewCue.__slots__ if name not in {"evidence", "origin", "is_candidate", "language", "tags"}
 )
@@ -266,16 +264,6 @@ async def _embed_lacking(door: Door, lacking: Sequence[LackingCue]) -> None:
     await settle_conflicts(door, [cue.memory_id for cue in cues if not cue.model])
 
 
-async def get_cue(database: Database, *, workspace: Workspace, cue_id: UUID) -> Cue:
-    """Returns one cue, of any state.
-
-    Raises:
-        NotFound: the workspace has no such cue.
-    """
-    async with database.session(workspace, reading=True) as session:
-        return await cue_in(session, workspace, cue_id)
-
-
 async def cue_in(session: Session, workspace: Workspace, cue_id: UUID) -> Cue:
     """Returns one cue, of any state, in a session.
 
@@ -286,25 +274,3 @@ async def cue_in(session: Session, workspace: Workspace, cue_id: UUID) -> Cue:
     if cue is None:
         raise NotFound(f"there is no cue {cue_id} in workspace {workspace.name}")
     return cue
-
-
-async def list_cues(
-    database: Database,
-    *,
-    workspace: Workspace,
-    asked: CueFilter = EVERY_CUE,
-    after: tuple[datetime, UUID] | None = None,
-    limit: int = 50,
-) -> Sequence[Cue]:
-    """Returns the cues that meet every condition, the newest first; `after` is the last one of the page before."""
-    if not 1 <= limit <= LARGEST_PAGE:
-        raise InvalidInput("limit", f"must be from 1 to {LARGEST_PAGE}")
-    check(unstorable(asdict(asked)))
-    async with database.session(workspace, reading=True) as session:
-        return await store.page(session, asked, after=after, limit=limit)
-
-
-async def cues_of_source(database: Database, *, workspace: Workspace, source_id: UUID) -> Sequence[Cue]:
-    """Returns the cues that have evidence in a source, the oldest first, without retired and superseded ones."""
-    async with database.session(workspace, reading=True) as session:
-        return [cue for cue in await store.of_source(session, source_id) if cue.state not in TAKEN_AWAY]

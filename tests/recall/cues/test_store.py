@@ -18,7 +18,7 @@ from app.recall.cues import vectors as stored_vectors
 from app.recall.cues.activate import Activation, Activations, PlanAsked
 from app.recall.cues.cue import NewCue
 from app.recall.cues.index import index_of
-from app.recall.cues.keep import add_cues, embed_cues, get_cue
+from app.recall.cues.keep import add_cues, embed_cues
 from app.storage.index.reembed import ModelMoves
 from app.storage.links.store import forget_similar_of_all
 from app.storage.memories.remember import Door
@@ -186,7 +186,7 @@ async def test_the_day_comes_on_which_the_newer_one_holds(services: Services, wo
     )
     first = (await add_cues(door, [old, new])).ids[0]
     assert isinstance(first, UUID)
-    while (cue := await get_cue(services.database, workspace=workspace, cue_id=first)).state == "active":  # noqa: ASYNC110 - its end is a moment
+    while (cue := await services.cues.get(workspace, first)).state == "active":  # noqa: ASYNC110 - its end is a moment
         await asyncio.sleep(0.1)
     assert (cue.state, cue.valid_until) == ("superseded", soon)
 

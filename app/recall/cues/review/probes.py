@@ -9,7 +9,7 @@ from uuid import UUID
 from app.foundation.text.data import read_toml
 from app.recall.cues.activate import Activations, PlanAsked
 from app.recall.cues.cue import ACTIVE, Cue
-from app.recall.cues.keep import list_cues
+from app.recall.cues.service import Cues
 from app.recall.cues.store import CueFilter
 from app.storage.memories.service import LARGEST_PAGE
 from app.storage.tenants.workspace import Workspace
@@ -58,7 +58,7 @@ async def run_probes(activations: Activations, workspace: Workspace, *, limit: i
     Raises:
         InvalidInput: a limit out of range.
     """
-    cues = await list_cues(activations.database, workspace=workspace, asked=CueFilter(states=(ACTIVE,)), limit=limit)
+    cues = await Cues(database=activations.database).page(workspace, asked=CueFilter(states=(ACTIVE,)), limit=limit)
 
     async def fire(plans: Sequence[str]) -> list[frozenset[UUID]]:
         found = await activations.fire(workspace, [PlanAsked(plan=plan, trial=True) for plan in plans])

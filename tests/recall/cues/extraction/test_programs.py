@@ -8,7 +8,6 @@ import pytest
 from app.intake.sessions.browse import SessionFilters
 from app.recall.cues.cue import AGENT, PERSON
 from app.recall.cues.extraction.extracting import extract_session
-from app.recall.cues.keep import cues_of_source
 from app.storage.memories.remember import Door
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
@@ -24,7 +23,7 @@ async def _lessons(services: Services, workspace: Workspace, path: Path) -> dict
     found = dict[str, list[tuple[str, str]]]()
     for item in page:
         await extract_session(door, item.session_id)
-        cues = await cues_of_source(services.database, workspace=workspace, source_id=item.source_id)
+        cues = await services.cues.of_source(workspace, item.source_id)
         found[item.session_id] = [(cue.trust, cue.lesson) for cue in cues]
     return found
 

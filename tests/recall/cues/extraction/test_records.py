@@ -16,7 +16,7 @@ from app.recall.cues.cue import Cue
 from app.recall.cues.edit import edit_cue
 from app.recall.cues.extraction.records import extract_decision
 from app.recall.cues.extraction.sections import ACCEPTED, DEPRECATED, SUPERSEDED, blocks_of, record_in
-from app.recall.cues.keep import list_cues
+from app.recall.cues.service import Cues
 from app.recall.cues.why.why import REPLACED_BY, ask_why
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
@@ -186,7 +186,7 @@ class Records:
 
     async def cues(self) -> Mapping[str, Cue]:
         """Returns all cues by their triggers."""
-        return {cue.trigger: cue for cue in await list_cues(self.database, workspace=self.workspace)}
+        return {cue.trigger: cue for cue in await Cues(database=self.database).page(self.workspace)}
 
 
 @pytest.fixture
