@@ -32,6 +32,7 @@ from app.recall.context.service import Contexts
 from app.recall.cues.activate import Activations
 from app.recall.cues.outcomes import infer_outcomes
 from app.recall.cues.service import Cues
+from app.recall.cues.why.why import Reasons
 from app.recall.preflight import Preflights
 from app.recall.retrieval.service import Retrieval
 from app.recall.tuning import Tunings
@@ -115,6 +116,11 @@ class Services:
     def cues(self) -> Cues:
         """Stored cues."""
         return Cues(database=self.database)
+
+    @cached_property
+    def reasons(self) -> Reasons:
+        """Says why something is as it is."""
+        return Reasons(database=self.database, provider=self.provider, counter=self.counter)
 
     @property
     def counting(self) -> Counting:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from app.intake.sessions.transcript import ToolUse, Transcript, Turn
-from app.recall.cues.why.why import Why, ask_why
+from app.recall.cues.why.why import Why
 from app.storage.index.indexing import refresh_statistics
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
@@ -113,8 +113,7 @@ async def measure() -> list[Figure]:
             for owner, own in asked.items():
                 for question in own:
                     started = time.perf_counter()
-                    parts = services.database, services.provider, services.counter
-                    answer = await ask_why(*parts, workspace=workspace, subject=question.text)
+                    answer = await services.reasons.ask(workspace, subject=question.text)
                     answers.took.append(1_000 * (time.perf_counter() - started))
                     _note(answers, question, answer, is_own=owner == store)
                     answers.tokens.append(services.counter.count(answer.markdown))

@@ -24,7 +24,6 @@ from app.intake.runs.run import NewRun
 from app.intake.runs.service import Runs
 from app.operations import examples
 from app.operations.examples import EXAMPLE, REPORTS, SESSIONS, are_lacking, begin, play, remove
-from app.recall.cues.why.why import ask_why
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
 from app.storage.memories.filters import Filters
@@ -127,7 +126,7 @@ async def test_examples_are_runs_that_were_given_only_what_was_there_before_and_
     told = [(cue.evidence[0].session, "drop" in cue.lesson, cue.heeded, cue.tags) for cue in cues if cue.fired]
     assert ("session-47", True, 1, (EXAMPLE,)) in told
     for asked in ("API versioning", "Why did we not use header versioning?"):
-        answer = await ask_why(seeded.database, seeded.provider, seeded.counter, workspace=workspace, subject=asked)
+        answer = await seeded.reasons.ask(workspace, subject=asked)
         assert "our CDN does not vary its cache by that header" in answer.markdown, asked
 
     kept = ("memories", "recalls", "feedback", "compressions", "activations")

@@ -23,7 +23,7 @@ from app.recall.cues.log import LoggedActivation
 from app.recall.cues.service import MOST_MERGED
 from app.recall.cues.store import CueFilter
 from app.recall.cues.why.answer import Reason
-from app.recall.cues.why.why import Why, ask_why
+from app.recall.cues.why.why import Why
 from app.storage.memories.memory import Name, Tags
 from app.storage.memories.remember import Door
 from app.storage.memories.service import LARGEST_PAGE
@@ -312,13 +312,6 @@ async def why(
 
     With `user` also those of this user, else only what all users share.
     """
-    found = await ask_why(
-        call.database,
-        call.services.provider,
-        call.services.counter,
-        workspace=await call.asked_by(call.user).tenant(),
-        subject=subject,
-        path=path,
-        symbol=symbol,
-    )
+    target = await call.asked_by(call.user).tenant()
+    found = await call.services.reasons.ask(target, subject=subject, path=path, symbol=symbol)
     return convert(found, WhyView)

@@ -46,7 +46,6 @@ from app.recall.context.compile import MARKDOWN
 from app.recall.context.representation import Budget
 from app.recall.cues.activate import PlanAsked
 from app.recall.cues.cue import PERSON
-from app.recall.cues.why.why import ask_why
 from app.recall.retrieval.recall import Hit, Query, Recall
 from app.storage.memories.filters import Filters
 from app.storage.memories.memory import Memory, NewMemory
@@ -273,11 +272,8 @@ async def rate(call: Call, given: RatingGiven) -> str:
 async def why(call: Call, given: WhyAsked) -> str:
     """Ask why something is as it is before you change it: what was decided on a subject or a file, the reasons, what
     failed, and where that is written. Says so if nothing gives a reason."""
-    found = await ask_why(
-        call.database,
-        call.services.provider,
-        call.services.counter,
-        workspace=await call.tenant(),
+    found = await call.services.reasons.ask(
+        await call.tenant(),
         subject=given.subject,
         path=given.path,
         symbol=given.symbol,

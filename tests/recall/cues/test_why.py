@@ -12,7 +12,6 @@ from app.foundation.models.protocols import TokenCounter
 from app.recall.cues import store
 from app.recall.cues.cue import SUPERSEDED
 from app.recall.cues.why.answer import Reason, choose
-from app.recall.cues.why.why import ask_why
 from app.wiring import Services
 from tests.interfaces.http.calls import embed, get, post
 
@@ -121,14 +120,8 @@ async def test_an_answer_is_small_and_shows_its_best_passage_whatever_the_budget
 ) -> None:
     workspace = await services.workspaces.resolve(edge.headers["X-Workspace"])
     for budget in (60, 400):
-        found = await ask_why(
-            services.database,
-            services.provider,
-            services.counter,
-            workspace=workspace,
-            subject="why did we give up k3s at the edge sites",
-            budget_tokens=budget,
-        )
+        asked = "why did we give up k3s at the edge sites"
+        found = await services.reasons.ask(workspace, subject=asked, budget_tokens=budget)
         assert services.counter.count(found.markdown) <= budget
         assert found.reasons
 

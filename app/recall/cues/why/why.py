@@ -79,73 +79,10 @@ class Why:
     shaped_by: tuple[FileTouch, ...]
 
 
-async def ask_why(
-    database: Database,
-    provider: EmbeddingProvider,
-    counter: TokenCounter,
-    *,
-    workspace: Workspace,
-    subject: str = "",
-    path: str = "",
-    symbol: str = "",
-    budget_tokens: int = BUDGET,
-) -> Why:
-    """Returns why a subject was decided as it was, or why a file, function or section is as it is.
-
-    Raises:
-        InvalidInput: neither or both are asked for, or it cannot be read.
-    """
-    subject, path, symbol = subject.strip(), path.strip(), symbol.strip()
-    _check(subject, path, symbol)
-    touches: Sequence[FileTouch] = ()
-    near, probability = tuple[str, ...](), None
-    if subject:
-        finding, found = await _of_subject(database, provider, workspace, subject)
-        probability = finding.probability
-        near = nearest(finding.hits) if not found and (probability or 0.0) >= NEAR else ()
-    else:
-        touches, found = await _of_artifact(database, workspace, path, symbol)
-    asked = subject or (f"{path}:{symbol}" if path and symbol else path or symbol)
-    room = budget_tokens - counter.count(markdown_of(asked, (), touches))
-    reasons = await asyncio.to_thread(choose, found, room, counter, content_words(subject))
-    answer = sentence(asked, reasons, near)
-    return Why(
-        asked=asked,
-        known=bool(reasons),
-        probability=probability,
-        answer=answer,
-        markdown=markdown_of(asked, reasons, touches, "" if reasons else answer),
-        reasons=tuple(reasons),
-        nearest=near,
-        shaped_by=tuple(touches),
-    )
-
-
 def _check(subject: str, path: str, symbol: str) -> None:
     check(unstorable({"subject": subject, "path": path, "symbol": symbol}))
     if bool(subject) == bool(path or symbol):
         raise InvalidInput("subject", "ask about a subject, or else about a path, a symbol, or both")
-
-
-async def _of_subject(
-    database: Database, provider: EmbeddingProvider, workspace: Workspace, asked: str
-) -> tuple[UnloggedRecall, list[Reason]]:
-    stems = sorted(content_words(asked))
-    if not stems:
-        raise InvalidInput("subject", "has no words; name what was decided on, such as “API versioning”")
-    # The least probability of a hit stands in place of the search's own thresholds: the question's decides here.
-    filters = Filters(kinds=KINDS)
-    query = Query(text=asked, k=1, filters=filters, purpose="why", rerank=False, min_probability=0.0)
-    finding = await Retrieval(database=database, provider=provider).find(
-        workspace, query, suspects=False, passages=True
-    )
-    async with database.session(workspace, reading=True) as session:
-        named = await store.naming(session, stems, limit=NAMED_READ)
-        if not named and not _is_likely(finding):
-            return finding, []
-        cues = await _cues_about(session, finding.hits, named)
-        hits = await _with_decisions(session, finding.hits) if _is_likely(finding) else ()
-    return finding, reasons_in(hits, cues, named)
 
 
 async def _with_decisions(session: Session, hits: Sequence[Hit]) -> Sequence[Hit]:
@@ -277,21 +214,88 @@ async def _cues_about(session: Session, hits: Sequence[Hit], named: Sequence[UUI
     return cues | await store.read(session, list(later))
 
 
-async def _of_artifact(
-    database: Database, workspace: Workspace, path: str, symbol: str
-) -> tuple[Sequence[FileTouch], list[Reason]]:
-    async with database.session(workspace, reading=True) as session:
-        names = await sessions.names_of(session, path) if path else []
-        touches = await evidence.touches(session, names, symbol, limit=TOUCHES_SHOWN)
-        around = await evidence.near_turns(session, [touch.memory_id for touch in touches], turns=TURNS_AROUND)
-        own = list({*around, *(await evidence.of_file(session, names) if path else ())})
-        cues = await _cues_about(session, (), own) if own else {}
-        taught = {item.memory_id for cue_id in own for item in cues[cue_id].evidence if item.memory_id is not None}
-        live, _ = await standing(session, list(taught), Filters())
-    turns = sorted((turn for turn in live.values() if not turn.suspect), key=lambda turn: turn.created_at, reverse=True)
-    return touches, reasons_in([_whole(turn) for turn in turns], cues, own)
-
-
 def _whole(memory: Memory) -> Hit:
     passages = tuple(HitPassage(PassageScore(part, 1.0, 0.0, 0.0), 1.0) for part in passages_of(memory.body))
     return Hit(memory=memory, score=1.0, explain=dict.fromkeys(COMPONENTS), passages=passages)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reasons:
+    """Says why something is as it is."""
+
+    database: Database
+    provider: EmbeddingProvider
+    counter: TokenCounter
+
+    async def ask(
+        self,
+        workspace: Workspace,
+        *,
+        subject: str = "",
+        path: str = "",
+        symbol: str = "",
+        budget_tokens: int = BUDGET,
+    ) -> Why:
+        """Returns why a subject was decided as it was, or why a file, function or section is as it is.
+
+        Raises:
+            InvalidInput: neither or both are asked for, or it cannot be read.
+        """
+        subject, path, symbol = subject.strip(), path.strip(), symbol.strip()
+        _check(subject, path, symbol)
+        touches: Sequence[FileTouch] = ()
+        near, probability = tuple[str, ...](), None
+        if subject:
+            finding, found = await self._of_subject(workspace, subject)
+            probability = finding.probability
+            near = nearest(finding.hits) if not found and (probability or 0.0) >= NEAR else ()
+        else:
+            touches, found = await self._of_artifact(workspace, path, symbol)
+        asked = subject or (f"{path}:{symbol}" if path and symbol else path or symbol)
+        room = budget_tokens - self.counter.count(markdown_of(asked, (), touches))
+        reasons = await asyncio.to_thread(choose, found, room, self.counter, content_words(subject))
+        answer = sentence(asked, reasons, near)
+        return Why(
+            asked=asked,
+            known=bool(reasons),
+            probability=probability,
+            answer=answer,
+            markdown=markdown_of(asked, reasons, touches, "" if reasons else answer),
+            reasons=tuple(reasons),
+            nearest=near,
+            shaped_by=tuple(touches),
+        )
+
+    async def _of_subject(self, workspace: Workspace, asked: str) -> tuple[UnloggedRecall, list[Reason]]:
+        stems = sorted(content_words(asked))
+        if not stems:
+            raise InvalidInput("subject", "has no words; name what was decided on, such as “API versioning”")
+        # The least probability of a hit stands in place of the search's own thresholds: the question's decides here.
+        filters = Filters(kinds=KINDS)
+        query = Query(text=asked, k=1, filters=filters, purpose="why", rerank=False, min_probability=0.0)
+        finding = await Retrieval(database=self.database, provider=self.provider).find(
+            workspace, query, suspects=False, passages=True
+        )
+        async with self.database.session(workspace, reading=True) as session:
+            named = await store.naming(session, stems, limit=NAMED_READ)
+            if not named and not _is_likely(finding):
+                return finding, []
+            cues = await _cues_about(session, finding.hits, named)
+            hits = await _with_decisions(session, finding.hits) if _is_likely(finding) else ()
+        return finding, reasons_in(hits, cues, named)
+
+    async def _of_artifact(
+        self, workspace: Workspace, path: str, symbol: str
+    ) -> tuple[Sequence[FileTouch], list[Reason]]:
+        async with self.database.session(workspace, reading=True) as session:
+            names = await sessions.names_of(session, path) if path else []
+            touches = await evidence.touches(session, names, symbol, limit=TOUCHES_SHOWN)
+            around = await evidence.near_turns(session, [touch.memory_id for touch in touches], turns=TURNS_AROUND)
+            own = list({*around, *(await evidence.of_file(session, names) if path else ())})
+            cues = await _cues_about(session, (), own) if own else {}
+            taught = {item.memory_id for cue_id in own for item in cues[cue_id].evidence if item.memory_id is not None}
+            live, _ = await standing(session, list(taught), Filters())
+        turns = sorted(
+            (turn for turn in live.values() if not turn.suspect), key=lambda turn: turn.created_at, reverse=True
+        )
+        return touches, reasons_in([_whole(turn) for turn in turns], cues, own)

@@ -17,7 +17,7 @@ from app.recall.cues.edit import edit_cue
 from app.recall.cues.extraction.records import extract_decision
 from app.recall.cues.extraction.sections import ACCEPTED, DEPRECATED, SUPERSEDED, blocks_of, record_in
 from app.recall.cues.service import Cues
-from app.recall.cues.why.why import REPLACED_BY, ask_why
+from app.recall.cues.why.why import REPLACED_BY, Reasons
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
 from app.storage.index.service import Embedder
@@ -167,6 +167,7 @@ class Records:
         self.folder, self.workspace = folder / "docs" / "adr", workspace
         self.folder.mkdir(parents=True)
         self.ingestions, self.database, provider = ingestions, ingestions.database, ingestions.provider
+        self.reasons = Reasons(database=self.database, provider=provider, counter=ingestions.counter)
         self.door = Door(self.database, ingestions.counter, workspace, provider=provider)
 
     async def ingested(self, **files: str) -> int:
@@ -252,13 +253,7 @@ async def test_the_evidence_of_a_record_names_its_file_and_section(adrs: Records
     (proof,) = cue.evidence
     assert (proof.session, proof.path.endswith("docs/adr/0007.md")) == ("", True)
     assert proof.section.endswith("Decision")
-    found = await ask_why(
-        adrs.database,
-        adrs.ingestions.provider,
-        adrs.ingestions.counter,
-        workspace=adrs.workspace,
-        subject="Why are the sessions of users in Postgres?",
-    )
+    found = await adrs.reasons.ask(adrs.workspace, subject="Why are the sessions of users in Postgres?")
     decided = next(item for item in found.reasons if item.text.startswith("We will keep the sessions of users"))
     assert (decided.ordinal, decided.kinds) == (None, ("decision",))
     assert f"# {proof.path}" in found.markdown
@@ -290,7 +285,7 @@ The backup has the queue as well.
 async def _why(adrs: Records, subject: str) -> str:
     intake, workspace = adrs.ingestions, adrs.workspace
     await Embedder(database=intake.database, provider=intake.provider).embed_pending(workspace)
-    found = await ask_why(intake.database, intake.provider, intake.counter, workspace=workspace, subject=subject)
+    found = await adrs.reasons.ask(workspace, subject=subject)
     return found.markdown
 
 
