@@ -1,5 +1,5 @@
 import type { ReactNode } from "react";
-import { useWidth } from "../state/width";
+import { useSize } from "../state/width";
 
 const HEIGHT = 110;
 const TOP = 8;
@@ -26,7 +26,7 @@ interface Props {
 
 /** Values over days or versions, with an axis. */
 export function Chart({ title, children, points, ticks, shown, pass, tone }: Props) {
-  const [width, frame] = useWidth();
+  const [{ width }, frame] = useSize();
   const step = Math.max(1, width - LEFT - RIGHT) / Math.max(1, points.length);
   const y = (value: number) => TOP + (1 - value / (ticks.at(-1) || 1)) * (HEIGHT - TOP - BOTTOM);
   const placed = points.map((point, place) => ({ ...point, x: LEFT + step * (place + 0.5) }));

@@ -89,27 +89,3 @@ export function Choice({ options, set, ...rest }: Options) {
 export function ChoiceField({ label, ...rest }: Labelled & Options) {
   return <Field label={label}>{(id) => <Choice id={id} {...rest} />}</Field>;
 }
-
-interface SwitchProps<T extends string> extends Labelled, Valued<T> {
-  readonly className?: string;
-  readonly options: readonly { readonly value: T; readonly name: ReactNode; readonly title?: string }[];
-}
-
-/** Buttons of which one is pressed. */
-export function Switch<T extends string>({ label, className = "switch", value, set, options }: SwitchProps<T>) {
-  return (
-    <div className={className} role="group" aria-label={label}>
-      {options.map((option) => (
-        <button
-          key={option.value}
-          type="button"
-          title={option.title}
-          aria-pressed={option.value === value}
-          onClick={() => set(option.value)}
-        >
-          {option.name}
-        </button>
-      ))}
-    </div>
-  );
-}

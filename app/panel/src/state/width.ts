@@ -16,8 +16,3 @@ export function useSize() {
   });
   return [size, frame.current] as const;
 }
-
-export function useWidth(): readonly [number, (element: HTMLElement | null) => void] {
-  const [{ width }, frame] = useSize();
-  return [width, frame];
-}

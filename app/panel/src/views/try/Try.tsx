@@ -1,6 +1,6 @@
 import { useEffect, useRef } from "react";
 import { useService } from "../../api/client";
-import { AreaField, ChoiceField, NumberField, Switch, TextField } from "../../parts/Field";
+import { AreaField, ChoiceField, NumberField, TextField } from "../../parts/Field";
 import { Icon } from "../../parts/Icon";
 import { Empty, Working } from "../../parts/states";
 import { useDraft } from "../../state/draft";
@@ -44,7 +44,13 @@ export function Try({ onClose }: { readonly onClose: () => void }) {
   return (
     <dialog ref={dialog} className="drawer ask" aria-label="Try" closedby="any" onClose={onClose}>
       <div className="dialog-head">
-        <Switch className="tabs" label="What to try" value={tab} set={chooseTab} options={TABS} />
+        <div className="tabs" role="group" aria-label="What to try">
+          {TABS.map(({ value, name }) => (
+            <button key={value} type="button" aria-pressed={value === tab} onClick={() => chooseTab(value)}>
+              {name}
+            </button>
+          ))}
+        </div>
         <button type="button" className="icon" onClick={() => dialog.current?.close()} title="Close (Esc)">
           <Icon name="close" label="Close" />
         </button>
