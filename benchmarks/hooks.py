@@ -161,7 +161,7 @@ async def measure(size: int, rounds: int) -> list[Figure]:
     async with stage() as services:
         workspace = await workspace_of(services, "benchmark")
         await fill(services, Corpus(), workspace, size)
-        await examples.begin(services, workspace)
+        await examples.Examples(services=services).begin(workspace)
         with service(replace(services.settings, embedded_worker=False)) as (address, _):
             return await asyncio.to_thread(hook_figures, address, workspace.name, rounds)
 

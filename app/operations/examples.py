@@ -14,7 +14,6 @@ from typing import Any, Literal
 import msgspec
 
 from app.errors import EmbeddingUnavailable, InvalidInput, NotFound
-from app.foundation.db.database import Database
 from app.insight.map import store as maps
 from app.intake.cases import store as judgements
 from app.intake.reports import store as reports
@@ -205,17 +204,6 @@ SELECT EXISTS (
 """
 
 
-async def are_lacking(database: Database) -> bool:
-    """Returns True if the store never held anything, or holds a part of the examples and nothing else."""
-    if not _HISTORY.is_file():
-        return False
-    async with database.across() as session:
-        state = await session.one(_STATE, {"mark": EXAMPLE})
-    if state.own or (state.used and not state.begun):
-        return False
-    return bool(state.finished < len(runs_of(example_history())))
-
-
 @contextmanager
 def storing(data_dir: Path) -> Iterator[None]:
     """Lets all processes of the data directory know that examples are being stored.
@@ -243,119 +231,6 @@ def are_being_stored(data_dir: Path) -> bool:
     return False
 
 
-async def begin(services: Services, workspace: Workspace) -> None:
-    """Stores the example reports, sessions and their cues, and the beginnings of the runs.
-
-    A second call stores what is missing.
-
-    Raises:
-        DatabaseUnavailable: another call stores the rest.
-    """
-    workspace = await services.workspaces.get_or_create(workspace)
-    for run in runs_of(example_history()):
-        await services.runs.record(workspace, run.begun)
-    await services.ingestions.ingest(workspace, [REPORTS, SESSIONS], IngestionOptions(tags=(EXAMPLE,)))
-    mask = services.settings.mask_secrets
-    door = Door(services.database, services.counter, workspace, mask=mask, provider=services.provider)
-    for session_id in _session_ids():
-        await extract_session(door, session_id)
-
-
-async def play(services: Services, workspace: Workspace) -> int:
-    """Plays the example runs that are not finished, in the order of their dates; returns their number.
-
-    Before them, it asks what session 312 asked.
-    Each recall finds only what was there before its run. If a person takes the examples away meanwhile, this takes
-    away the rest.
-
-    Raises:
-        Unavailable: another call plays the rest.
-    """
-    workspace, given, played = await services.workspaces.get_or_create(workspace), example_history(), 0
-    try:
-        await _plan(services, workspace)
-        for run in runs_of(given):
-            async with services.database.session(workspace, transaction=False) as session:
-                stored = await runs.find(session, run.run_id)
-            if stored is None or stored.finished_at is None:
-                await _play(services, workspace, given, run)
-                played += 1
-    except NotFound:
-        await remove(services.database, workspace=workspace)
-    return played
-
-
-async def _plan(services: Services, workspace: Workspace) -> None:
-    """Makes the activation of which the agent of session 312 tells, once."""
-    database = services.database
-    async with database.session(workspace, transaction=False) as session:
-        if await activations.of_run(session, _PLANNED_IN):
-            return
-    asked = PlanAsked(plan=_PLAN, agent="coder", run_id=_PLANNED_IN)
-    told = await services.activations.activate(workspace, asked)
-    if told.activation_id is not None:
-        heeded = [cue.cue_id for cue in told.cues if cue.kind in {CORRECTION, PREFERENCE}]
-        await services.activations.note_outcome(workspace, told.activation_id, heeded=heeded)
-
-
-async def _play(services: Services, workspace: Workspace, given: ExampleHistory, run: ExampleRun) -> None:
-    """Plays a run; its end is stored last, so that a run that was broken off is played again."""
-    database = services.database
-    await services.runs.record(workspace, run.begun, must_exist=True)
-    async with database.session(workspace) as session:
-        await recalls.forget_runs(session, [run.run_id])
-    for agent, query in given.asks.items():
-        if agent in run.version.stages:
-            await _recall(services, workspace, run, agent, query.format(case=run.case.case))
-    await services.runs.record(workspace, run.judged, must_exist=True)
-    tags = (EXAMPLE, run.case.folder, run.version.version)
-    outcome = Outcome(run_id=run.run_id, tags=tags, occurred_at=run.finished_at)
-    try:
-        observation_id = await services.observations.request(workspace, outcome)
-    except InvalidInput as error:
-        raise NotFound(f"{run.run_id} was taken away") from error
-    made_of = await services.observations.make(workspace, observation_id)
-    if made_of.memory_id is not None:
-        # The next run's recalls should find it by its meaning, too.
-        with suppress(EmbeddingUnavailable):
-            await services.embedder.embed_pending(workspace, ids=[made_of.memory_id])
-    await _rate(services, workspace, run, given.ratings)
-    ended = NewRun(run_id=run.run_id, finished_at=run.finished_at)
-    await services.runs.record(workspace, ended, must_exist=True)
-
-
-async def _recall(services: Services, workspace: Workspace, run: ExampleRun, agent: str, query: str) -> None:
-    asked = Query(
-        text=query,
-        k=_HITS,
-        filters=Filters(until=run.judgement.date),
-        agent=agent,
-        run_id=run.run_id,
-        purpose="history",
-        now=run.started_at,
-    )
-    await services.histories.get(workspace, asked, budget_tokens=_BUDGET)
-
-
-async def _rate(services: Services, workspace: Workspace, run: ExampleRun, ratings: Sequence[ExampleRating]) -> None:
-    """Rates the parts of this run's reports."""
-    for number, given in enumerate(ratings):
-        if not given.report.startswith(f"{run.path}/"):
-            continue
-        filters = Filters(source=given.report, tags=(EXAMPLE,))
-        chunks = await services.memories.list_live(workspace, filters=filters)
-        for chunk in [chunk for chunk in chunks if given.text in chunk.body][:1]:
-            entry = FeedbackEntry(
-                memory_id=chunk.memory_id,
-                rating=given.rating,
-                reviewer=given.reviewer,
-                comment=given.comment,
-                run_id=run.run_id,
-                idempotency_key=f"{EXAMPLE}-{number}",
-            )
-            await services.ratings.rate(workspace, entry)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removed:
     """The numbers of examples that were taken away."""
@@ -365,32 +240,155 @@ class Removed:
     runs: int
 
 
-async def remove(database: Database, *, workspace: Workspace) -> Removed:
-    """Takes the examples away for good, with their ratings, recalls and maps, in one transaction.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examples:
+    """Stores the examples as a user would, and takes them away."""
 
-    What carries no mark stays. The next start does not store the examples again.
-    """
-    # A start that still stores the examples may have left traces of runs that are gone.
-    known = [run.run_id for run in runs_of(example_history())] if _HISTORY.is_file() else []
-    async with database.session(workspace) as session:
-        names = await runs.runs_with_key(session, EXAMPLE, known)
-        stored = await runs.forget(session, names)
-        await recalls.forget_runs(session, names)
-        await activations.forget_run(session, _PLANNED_IN)
-        rows = await changes.destroy_tagged(session, EXAMPLE)
-        tagged = list({row.source_id for row in rows if row.source_id})
-        await judgements.replace(session, dict.fromkeys([*names, *tagged], ()))
-        idle = await judgements.idle(session)
-        gone = [*(row.memory_id for row in rows), *await changes.destroy_case_notes(session, idle)]
-        await sources.forget_empty(session, idle)
-        logs = await sessions.paths_of(session, tagged)
-        files = await sources.forget_empty(session, tagged)
-        await sessions.forget_untouched(session)
-        # An ingestion may show a path by its last parts.
-        ends = ["/".join(parts[at:]) for parts in (path.split("/") for path in logs) for at in range(len(parts))]
-        await reports.forget_ingestions(session, [*files, *ends])
-        await maps.forget_shown(session, gone)
-        await tending.withdraw(session, CANDIDATE, gone)
-        if stored or gone:
-            await refresh_statistics(session, stale=-1)
-    return Removed(memories=len(gone), files=len(files), runs=stored)
+    services: Services
+
+    async def are_lacking(self) -> bool:
+        """Returns True if the store never held anything, or holds a part of the examples and nothing else."""
+        if not _HISTORY.is_file():
+            return False
+        async with self.services.database.across() as session:
+            state = await session.one(_STATE, {"mark": EXAMPLE})
+        if state.own or (state.used and not state.begun):
+            return False
+        return bool(state.finished < len(runs_of(example_history())))
+
+    async def begin(self, workspace: Workspace) -> None:
+        """Stores the example reports, sessions and their cues, and the beginnings of the runs.
+
+        A second call stores what is missing.
+
+        Raises:
+            DatabaseUnavailable: another call stores the rest.
+        """
+        workspace = await self.services.workspaces.get_or_create(workspace)
+        for run in runs_of(example_history()):
+            await self.services.runs.record(workspace, run.begun)
+        await self.services.ingestions.ingest(workspace, [REPORTS, SESSIONS], IngestionOptions(tags=(EXAMPLE,)))
+        mask = self.services.settings.mask_secrets
+        door = Door(
+            self.services.database, self.services.counter, workspace, mask=mask, provider=self.services.provider
+        )
+        for session_id in _session_ids():
+            await extract_session(door, session_id)
+
+    async def play(self, workspace: Workspace) -> int:
+        """Plays the example runs that are not finished, in the order of their dates; returns their number.
+
+        Before them, it asks what session 312 asked.
+        Each recall finds only what was there before its run. If a person takes the examples away meanwhile, this takes
+        away the rest.
+
+        Raises:
+            Unavailable: another call plays the rest.
+        """
+        workspace, given, played = await self.services.workspaces.get_or_create(workspace), example_history(), 0
+        try:
+            await self._plan(workspace)
+            for run in runs_of(given):
+                async with self.services.database.session(workspace, transaction=False) as session:
+                    stored = await runs.find(session, run.run_id)
+                if stored is None or stored.finished_at is None:
+                    await self._play(workspace, given, run)
+                    played += 1
+        except NotFound:
+            await self.remove(workspace)
+        return played
+
+    async def remove(self, workspace: Workspace) -> Removed:
+        """Takes the examples away for good, with their ratings, recalls and maps, in one transaction.
+
+        What carries no mark stays. The next start does not store the examples again.
+        """
+        # A start that still stores the examples may have left traces of runs that are gone.
+        known = [run.run_id for run in runs_of(example_history())] if _HISTORY.is_file() else []
+        async with self.services.database.session(workspace) as session:
+            names = await runs.runs_with_key(session, EXAMPLE, known)
+            stored = await runs.forget(session, names)
+            await recalls.forget_runs(session, names)
+            await activations.forget_run(session, _PLANNED_IN)
+            rows = await changes.destroy_tagged(session, EXAMPLE)
+            tagged = list({row.source_id for row in rows if row.source_id})
+            await judgements.replace(session, dict.fromkeys([*names, *tagged], ()))
+            idle = await judgements.idle(session)
+            gone = [*(row.memory_id for row in rows), *await changes.destroy_case_notes(session, idle)]
+            await sources.forget_empty(session, idle)
+            logs = await sessions.paths_of(session, tagged)
+            files = await sources.forget_empty(session, tagged)
+            await sessions.forget_untouched(session)
+            # An ingestion may show a path by its last parts.
+            ends = ["/".join(parts[at:]) for parts in (path.split("/") for path in logs) for at in range(len(parts))]
+            await reports.forget_ingestions(session, [*files, *ends])
+            await maps.forget_shown(session, gone)
+            await tending.withdraw(session, CANDIDATE, gone)
+            if stored or gone:
+                await refresh_statistics(session, stale=-1)
+        return Removed(memories=len(gone), files=len(files), runs=stored)
+
+    async def _plan(self, workspace: Workspace) -> None:
+        """Makes the activation of which the agent of session 312 tells, once."""
+        async with self.services.database.session(workspace, transaction=False) as session:
+            if await activations.of_run(session, _PLANNED_IN):
+                return
+        asked = PlanAsked(plan=_PLAN, agent="coder", run_id=_PLANNED_IN)
+        told = await self.services.activations.activate(workspace, asked)
+        if told.activation_id is not None:
+            heeded = [cue.cue_id for cue in told.cues if cue.kind in {CORRECTION, PREFERENCE}]
+            await self.services.activations.note_outcome(workspace, told.activation_id, heeded=heeded)
+
+    async def _play(self, workspace: Workspace, given: ExampleHistory, run: ExampleRun) -> None:
+        """Plays a run; its end is stored last, so that a run that was broken off is played again."""
+        await self.services.runs.record(workspace, run.begun, must_exist=True)
+        async with self.services.database.session(workspace) as session:
+            await recalls.forget_runs(session, [run.run_id])
+        for agent, query in given.asks.items():
+            if agent in run.version.stages:
+                await self._recall(workspace, run, agent, query.format(case=run.case.case))
+        await self.services.runs.record(workspace, run.judged, must_exist=True)
+        tags = (EXAMPLE, run.case.folder, run.version.version)
+        outcome = Outcome(run_id=run.run_id, tags=tags, occurred_at=run.finished_at)
+        try:
+            observation_id = await self.services.observations.request(workspace, outcome)
+        except InvalidInput as error:
+            raise NotFound(f"{run.run_id} was taken away") from error
+        made_of = await self.services.observations.make(workspace, observation_id)
+        if made_of.memory_id is not None:
+            # The next run's recalls should find it by its meaning, too.
+            with suppress(EmbeddingUnavailable):
+                await self.services.embedder.embed_pending(workspace, ids=[made_of.memory_id])
+        await self._rate(workspace, run, given.ratings)
+        ended = NewRun(run_id=run.run_id, finished_at=run.finished_at)
+        await self.services.runs.record(workspace, ended, must_exist=True)
+
+    async def _recall(self, workspace: Workspace, run: ExampleRun, agent: str, query: str) -> None:
+        asked = Query(
+            text=query,
+            k=_HITS,
+            filters=Filters(until=run.judgement.date),
+            agent=agent,
+            run_id=run.run_id,
+            purpose="history",
+            now=run.started_at,
+        )
+        await self.services.histories.get(workspace, asked, budget_tokens=_BUDGET)
+
+    async def _rate(self, workspace: Workspace, run: ExampleRun, ratings: Sequence[ExampleRating]) -> None:
+        """Rates the parts of this run's reports."""
+        for number, given in enumerate(ratings):
+            if not given.report.startswith(f"{run.path}/"):
+                continue
+            filters = Filters(source=given.report, tags=(EXAMPLE,))
+            chunks = await self.services.memories.list_live(workspace, filters=filters)
+            for chunk in [chunk for chunk in chunks if given.text in chunk.body][:1]:
+                entry = FeedbackEntry(
+                    memory_id=chunk.memory_id,
+                    rating=given.rating,
+                    reviewer=given.reviewer,
+                    comment=given.comment,
+                    run_id=run.run_id,
+                    idempotency_key=f"{EXAMPLE}-{number}",
+                )
+                await self.services.ratings.rate(workspace, entry)

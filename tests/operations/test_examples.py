@@ -23,7 +23,7 @@ from app.intake.runs.feedback.store import FeedbackEntry
 from app.intake.runs.run import NewRun
 from app.intake.runs.service import Runs
 from app.operations import examples
-from app.operations.examples import EXAMPLE, REPORTS, SESSIONS, are_lacking, begin, play, remove
+from app.operations.examples import EXAMPLE, REPORTS, SESSIONS, Examples
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
 from app.storage.memories.filters import Filters
@@ -48,10 +48,10 @@ async def opened(services: Services, url: str) -> AsyncIterator[Services]:
 
 async def seed(services: Services) -> None:
     """Stores all examples in the workspace `w` of an empty store."""
-    assert await are_lacking(services.database)
+    assert await Examples(services=services).are_lacking()
     workspace = await workspace_in(services.database, "w")
-    await begin(services, workspace)
-    assert await play(services, workspace) == VERSIONS
+    await Examples(services=services).begin(workspace)
+    assert await Examples(services=services).play(workspace) == VERSIONS
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -131,26 +131,26 @@ async def test_examples_are_runs_that_were_given_only_what_was_there_before_and_
 
     kept = ("memories", "recalls", "feedback", "compressions", "activations")
     before = {table: sorted(rows(seeded, table)) for table in kept}
-    assert not await are_lacking(seeded.database)
-    await begin(seeded, workspace)
-    assert await play(seeded, workspace) == 0
+    assert not await Examples(services=seeded).are_lacking()
+    await Examples(services=seeded).begin(workspace)
+    assert await Examples(services=seeded).play(workspace) == 0
     assert before == {table: sorted(rows(seeded, table)) for table in before}
 
 
 @pytest.mark.test_all("kills")
 async def test_what_a_killed_start_began_the_next_one_completes(own_services: Services) -> None:
     workspace = await workspace_in(own_services.database, "w")
-    await begin(own_services, workspace)
+    await Examples(services=own_services).begin(workspace)
     workspace = await workspace_in(own_services.database, "w")
-    playing = asyncio.create_task(play(own_services, workspace))
+    playing = asyncio.create_task(Examples(services=own_services).play(workspace))
     while len(rows(own_services, "recalls")) < 9:  # noqa: ASYNC110 - polls a condition
         await asyncio.sleep(0.01)
     playing.cancel()
     await asyncio.gather(playing, return_exceptions=True)
-    assert await are_lacking(own_services.database)
-    await begin(own_services, workspace)
-    assert 0 < await play(own_services, workspace) < VERSIONS
-    assert not await are_lacking(own_services.database)
+    assert await Examples(services=own_services).are_lacking()
+    await Examples(services=own_services).begin(workspace)
+    assert 0 < await Examples(services=own_services).play(workspace) < VERSIONS
+    assert not await Examples(services=own_services).are_lacking()
     assert len(rows(own_services, "recalls")) == 4 * VERSIONS - 1  # one run had no scout
     assert len(rows(own_services, "observations")) == VERSIONS
 
@@ -158,14 +158,14 @@ async def test_what_a_killed_start_began_the_next_one_completes(own_services: Se
 async def test_a_start_that_was_killed_at_once_counts_as_none(own_services: Services) -> None:
     await workspace_in(own_services.database, "w")
     assert len(rows(own_services, "workspaces")) == 1
-    assert await are_lacking(own_services.database)
+    assert await Examples(services=own_services).are_lacking()
 
 
 async def test_a_store_with_anything_of_its_own_is_never_touched(own_services: Services) -> None:
     database = own_services.database
     workspace = await workspace_in(database, "other")
     await Runs(database=database).record(workspace, NewRun(run_id="mine"))
-    assert not await are_lacking(database)
+    assert not await Examples(services=own_services).are_lacking()
 
 
 async def test_a_store_whose_own_memories_are_deleted_is_not_empty(own_services: Services) -> None:
@@ -174,7 +174,7 @@ async def test_a_store_whose_own_memories_are_deleted_is_not_empty(own_services:
     workspace = await workspace_in(database, "w")
     (memory,) = await Memories(database=database).list_live(workspace)
     await Memories(database=database).delete(workspace, ids=[memory.memory_id])
-    assert not await are_lacking(database)
+    assert not await Examples(services=own_services).are_lacking()
 
 
 async def test_removing_takes_everything_of_the_examples_and_nothing_else(seeded: Services) -> None:
@@ -191,7 +191,7 @@ async def test_removing_takes_everything_of_the_examples_and_nothing_else(seeded
         await maps.save(session, drawn(examples_of[0], mine), kind="", limit=9)
     await Memories(database=database).delete(workspace, ids=[examples_of[0].memory_id])
 
-    gone = await remove(database, workspace=workspace)
+    gone = await Examples(services=seeded).remove(workspace)
     files = [path for folder in (REPORTS, SESSIONS) for path in folder.rglob("*") if path.is_file()]
     notes = 2 * len({run.parts[-3] for run in REPORTS.glob("*/v*/report.md")})
     assert (gone.runs, gone.memories, gone.files) == (VERSIONS, len(examples_of) + 1 + notes, len(files))
@@ -206,15 +206,15 @@ async def test_removing_takes_everything_of_the_examples_and_nothing_else(seeded
     ratings = await Ratings(database=database).of_memory(workspace, mine.memory_id)
     assert [item.comment for item in ratings] == ["mine"]
     assert len((await Runs(database=database).get(workspace, "mine")).given) == 5
-    assert await remove(database, workspace=workspace) == examples.Removed(memories=0, files=0, runs=0)
-    assert not await are_lacking(database)
+    assert await Examples(services=seeded).remove(workspace) == examples.Removed(memories=0, files=0, runs=0)
+    assert not await Examples(services=seeded).are_lacking()
 
 
 async def test_own_memories_in_a_source_that_is_named_like_a_case_stay(seeded: Services) -> None:
     workspace = await workspace_in(seeded.database, "w")
     source = SourceReference(kind="other", uri="case:of-my-own")
     await note(seeded, workspace, "The kettle needs a second test.", source=source)
-    await remove(seeded.database, workspace=workspace)
+    await Examples(services=seeded).remove(workspace)
     left = await Memories(database=seeded.database).list_live(workspace)
     assert [memory.body for memory in left] == ["The kettle needs a second test."]
 
@@ -223,7 +223,7 @@ async def test_an_own_run_that_is_named_like_an_example_stays(own_services: Serv
     database, workspace = own_services.database, await workspace_in(own_services.database, "w")
     for name, marks in (("example-bads-russia-v7", {}), ("example-bads-russia-v6", {EXAMPLE: True})):
         await Runs(database=database).record(workspace, NewRun(run_id=name, metadata=marks))
-    assert (await remove(database, workspace=workspace)).runs == 1
+    assert (await Examples(services=own_services).remove(workspace)).runs == 1
     assert [run.run_id for run in await Runs(database=database).page(workspace)] == ["example-bads-russia-v7"]
 
 
@@ -232,19 +232,19 @@ async def test_a_removal_before_the_words_were_counted_lasts(own_services: Servi
     workspace = await workspace_in(database, "w")
     await Runs(database=database).record(workspace, NewRun(run_id="r", metadata={EXAMPLE: True}))
     workspace = await workspace_in(database, "w")
-    await remove(database, workspace=workspace)
-    assert not await are_lacking(database)
+    await Examples(services=own_services).remove(workspace)
+    assert not await Examples(services=own_services).are_lacking()
 
 
 @pytest.mark.test_all("kills")
 async def test_examples_that_are_removed_while_they_are_stored_stay_away(own_services: Services) -> None:
     database = own_services.database
-    await begin(own_services, await workspace_in(database, "w"))
+    await Examples(services=own_services).begin(await workspace_in(database, "w"))
     workspace = await workspace_in(database, "w")
-    playing = asyncio.create_task(play(own_services, workspace))
+    playing = asyncio.create_task(Examples(services=own_services).play(workspace))
     while len(rows(own_services, "recalls")) < 6:  # noqa: ASYNC110 - polls a condition
         await asyncio.sleep(0.01)
-    await remove(database, workspace=workspace)
+    await Examples(services=own_services).remove(workspace)
     await playing
     assert [rows(own_services, table) for table in ("memories", "runs", "recalls", "compressions")] == [[], [], [], []]
-    assert not await are_lacking(database)
+    assert not await Examples(services=own_services).are_lacking()

@@ -19,8 +19,7 @@ from app.foundation.db.migrations import upgrade
 from app.foundation.postgres.embedded import EmbeddedPostgres
 from app.interfaces.cli.running import configure_log
 from app.interfaces.http.serving.server import address, bound_socket, serve
-from app.operations import examples as first_start
-from app.operations.examples import SESSIONS
+from app.operations.examples import SESSIONS, Examples
 from app.settings import Settings
 from app.wiring import open_services
 from tests.panel.browser import MISSING, chromium, launched
@@ -76,8 +75,9 @@ async def seeded_service() -> AsyncIterator[str]:
             serving = asyncio.create_task(serve(services, listening, stop=stop, on_ready=lambda _: ready.set()))
             await ready.wait()
             workspace = await services.workspaces.resolve(settings.workspace)
-            await first_start.begin(services, workspace)
-            await first_start.play(services, workspace)
+            first = Examples(services=services)
+            await first.begin(workspace)
+            await first.play(workspace)
             async with httpx.AsyncClient(base_url=address(listening), timeout=UNLIMITED, headers=USED) as client:
                 await seed(client, examples(), services.provider)
             yield address(listening)

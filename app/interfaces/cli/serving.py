@@ -209,17 +209,18 @@ async def _greet(services: Services, where: str) -> None:
 
 async def _welcome(services: Services, where: str) -> None:
     """Does as `_greet` does. In an empty store it stores the examples first, while the service serves."""
-    lacking = services.settings.examples and await examples.are_lacking(services.database)
+    shown = examples.Examples(services=services)
+    lacking = services.settings.examples and await shown.are_lacking()
     with examples.storing(services.settings.data_dir) if lacking else nullcontext():
         _say_where(services.settings, where)
         await _load_model(services)
         if lacking:
             typer.echo("It stores example reports and sessions first, which takes some seconds …")
-            await examples.begin(services, await workspace_of(services))
+            await shown.begin(await workspace_of(services))
         await _show_example(services)
         _say_next(where)
         if lacking:
-            await examples.play(services, await workspace_of(services))
+            await shown.play(await workspace_of(services))
 
 
 def _say_where(settings: Settings, where: str) -> None:

@@ -178,7 +178,7 @@ def examples(
         raise typer.BadParameter("say --remove: nothing else can be done with the examples")
 
     async def work(services: Services, target: Workspace) -> str:
-        gone = await stored_examples.remove(services.database, workspace=target)
+        gone = await stored_examples.Examples(services=services).remove(target)
         return f"{gone.memories} memories of {gone.files} files, and {gone.runs} runs are removed"
 
     typer.echo(in_workspace(workspace, work))
