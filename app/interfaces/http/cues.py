@@ -14,7 +14,7 @@ from app.errors import InvalidInput
 from app.interfaces.http.context import BY_USER, Call, IdempotencyKey, ThisCall
 from app.interfaces.http.intake import as_error, door_of
 from app.interfaces.http.schemas import PROBLEMS, convert, cursor_of, place_of, view_of
-from app.recall.cues.activate import Activation, PlanAsked
+from app.recall.cues.activate import DEFAULT_BUDGET, LARGEST_BUDGET, LEAST_BUDGET, Activation, PlanAsked
 from app.recall.cues.cue import CONSEQUENCES, LIST_LIMIT, Cue, CueKind, Evidence, NewCue, Severity, Told, Words
 from app.recall.cues.edit import edit_cue
 from app.recall.cues.keep import MOST_AT_ONCE, StoredCues, add_cues
@@ -152,23 +152,27 @@ class MergeInput(Struct, forbid_unknown_fields=True):
     into: UUID
 
 
-class ActivateInput(Struct, forbid_unknown_fields=True):
+class PlannedInput(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The context of a plan, and how it is answered."""
+
+    files: Annotated[list[Path], Meta(max_length=100, description="the files that it touches")] = []
+    agent: Name | None = None
+    run_id: Name | None = None
+    budget_tokens: Annotated[int, Meta(ge=LEAST_BUDGET, le=LARGEST_BUDGET)] = DEFAULT_BUDGET
+    trial: Annotated[bool, Meta(description="a person's trial: it is not logged, and counts for no cue")] = False
+    user: User = ""
+
+
+class ActivateInput(PlannedInput, kw_only=True, forbid_unknown_fields=True):
     """A plan or action that somebody is about to carry out."""
 
     plan: Annotated[str, Meta(max_length=20_000)] = ""
     action: Annotated[str, Meta(max_length=20_000, description="in place of `plan`: one act")] = ""
-    files: Annotated[list[Path], Meta(max_length=100, description="the files that it touches")] = []
-    agent: Name | None = None
-    run_id: Name | None = None
-    budget_tokens: Annotated[int, Meta(ge=1, le=100_000)] = 400
     min_score: Annotated[
         Share | None,
         Meta(description="least probability of a cue that is told; without it, a lesson's consequence decides"),
     ] = None
     as_of: Annotated[datetime | None, Meta(description="the moment whose cues are asked for")] = None
-    trial: Annotated[bool, Meta(description="a person's trial: it is not logged, and counts for no cue")] = False
-
-    user: User = ""
 
     def to_plan(self) -> PlanAsked:
         """Returns the value that the verb takes."""

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from app.errors import DatabaseUnavailable
 from app.interfaces.http.context import BY_USER, Call, IdempotencyKey, ThisCall
-from app.interfaces.http.cues import Path
+from app.interfaces.http.cues import PlannedInput
 from app.interfaces.http.schemas import PROBLEMS, DegradedView, HitView, convert, hit_view
-from app.recall.cues.activate import DEFAULT_BUDGET, LARGEST_BUDGET, LEAST_BUDGET, PLAN_LIMIT, Activation, PlanAsked
+from app.recall.cues.activate import PLAN_LIMIT, Activation, PlanAsked
 from app.recall.preflight import CheckAsked, PlanCheck
 from app.recall.retrieval.rank.presets import Weights
 from app.recall.retrieval.recall import (
@@ -334,17 +334,11 @@ class RetrievalController(Controller):
         return await call.services.recalls.get(await call.tenant(), recall_id)
 
 
-class CheckInput(Struct, forbid_unknown_fields=True):
+class CheckInput(PlannedInput, kw_only=True, forbid_unknown_fields=True):
     """A plan that somebody is about to carry out."""
 
     plan: Annotated[str, Meta(min_length=1, max_length=PLAN_LIMIT, description="the plan; a list has a step an item")]
     task_type: Annotated[Name, Meta(description="the kind of task; it may name the test case")] = ""
-    files: Annotated[list[Path], Meta(max_length=100, description="the files that it touches")] = []
-    agent: Name | None = None
-    run_id: Name | None = None
-    budget_tokens: Annotated[int, Meta(ge=LEAST_BUDGET, le=LARGEST_BUDGET)] = DEFAULT_BUDGET
-    trial: Annotated[bool, Meta(description="a person's trial: it is not logged, and counts for no cue")] = False
-    user: User = ""
 
     def question(self) -> CheckAsked:
         """Returns the value that the verb takes."""

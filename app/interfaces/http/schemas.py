@@ -274,33 +274,36 @@ class SourceView(Struct, frozen=True):
     source_title: str = field(name="title")
 
 
-class MemoryView(Struct, frozen=True):
-    """A stored memory."""
-
+class _MemoryFields(Struct, frozen=True):
     memory_id: UUID = field(name="id")
     kind: str
     title: str
     body: str
-    language: str
     source: SourceView | None
     ordinal: int | None
     occurred_at: datetime | None
     tags: Sequence[str]
     metadata: dict[str, Any]
-    run_id: str | None
     final_score: float | None
     quality: int
-    tokens: int
-    uses: int
     created_at: datetime
-    valid_until: datetime | None
-    retired_as: str | None
-    findings: Sequence[dict[str, Any]] | None
     suspect: bool
     user: str
     """The user whom it belongs to; "" for nobody."""
     accessed_at: datetime | None
     access_count: int
+
+
+class MemoryView(_MemoryFields, frozen=True):
+    """A stored memory."""
+
+    language: str
+    run_id: str | None
+    tokens: int
+    uses: int
+    valid_until: datetime | None
+    retired_as: str | None
+    findings: Sequence[dict[str, Any]] | None
     observation: StoredObservation | None
 
 
@@ -314,26 +317,10 @@ class ListedMemory(MemoryView, frozen=True):
     ) = UNSET
 
 
-class HitView(Struct, frozen=True):
+class HitView(_MemoryFields, frozen=True):
     """A memory that was found, with every component of its score."""
 
-    memory_id: UUID = field(name="id")
-    kind: str
-    title: str
-    body: str
     score: float
-    source: SourceView | None
-    ordinal: int | None
-    occurred_at: datetime | None
-    created_at: datetime
-    tags: Sequence[str]
-    metadata: dict[str, Any]
-    final_score: float | None
-    quality: int
-    suspect: bool
-    user: str
-    accessed_at: datetime | None
-    access_count: int
     explain: Explanation
     parts: ScoreParts
     """The score is the sum of these."""
