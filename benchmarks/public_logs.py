@@ -1,15 +1,15 @@
 """Extracts the cues of session logs in public repositories, and compares them with what readers said of their turns.
 
 The logs are not part of this repository. `public_turns.jsonl` names each by repository, commit and path, with the turns
-of persons that were read, drawn at random among those below and above the threshold, and the verdicts. Readers had the
-sentences of a turn and the end of the agent's turn before it, and no sight of the rules. `useful` is a turn with a
-sentence that a colleague would write down for later sessions, `harmless` one that is true and lasting but changes
-nothing; all others are junk. Two readers of the same 168 turns called 33 turns useful each, 31 of them both.
-
-No weight is fitted to these logs, so that they tell what rules do on projects that nobody has seen.
+of persons that were read, drawn at random above and below the threshold of then, and the verdicts. Readers had the
+sentences of a turn and the end of the agent's turn before it, and no sight of the rules. `useful` names the turns with
+a sentence that a colleague would write down for later sessions, and these sentences by their digests; `harmless` turns
+are true and lasting but change nothing; all others are junk. Two readers of the same 168 turns called 33 turns useful
+each, 31 of them both.
 """
 
 import argparse
+import hashlib
 import json
 import subprocess  # reads files out of clones
 from collections import Counter
@@ -18,8 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from app.intake.sessions.formats.detect import read_log
+from app.intake.sessions.transcript import Turn
 from app.recall.cues.cue import PERSON
 from app.recall.cues.extraction.extract import extract, ordinal_of
+from app.recall.cues.signs import TurnModel
 from benchmarks.figures import Figure, report
 
 TURNS = Path(__file__).parent / "public_turns.jsonl"
@@ -46,14 +48,27 @@ def content_of(row: Mapping[str, Any], folder: Path) -> bytes:
     return shown.stdout
 
 
-def judged(row: Mapping[str, Any], content: bytes) -> Iterator[tuple[str, str]]:
+def turns_of(row: Mapping[str, Any], folder: Path) -> Sequence[Turn]:
+    """Returns the turns of a session."""
+    log = read_log(content_of(row, folder), suffix=Path(row["path"]).suffix, session_id=row["path"])
+    return log.transcripts[row["session"]].turns if log else ()
+
+
+def digest(sentence: str) -> str:
+    """Returns the name of a sentence in `public_turns.jsonl`."""
+    return hashlib.blake2b(sentence.encode(), digest_size=4).hexdigest()
+
+
+def verdict(row: Mapping[str, Any], ordinal: int) -> str:
+    """Returns what a reader said of a turn."""
+    return USEFUL if str(ordinal) in row["useful"] else HARMLESS if ordinal in row["harmless"] else JUNK
+
+
+def judged(row: Mapping[str, Any], turns: Sequence[Turn], model: TurnModel | None = None) -> Iterator[tuple[str, str]]:
     """Yields what the rules make of each turn that was read, and the reader's verdict."""
-    log = read_log(content, suffix=Path(row["path"]).suffix, session_id=row["path"])
-    turns = log.transcripts[row["session"]].turns if log else []
-    made = {ordinal_of(cue): CANDIDATE if cue.is_candidate else ACTIVE for cue in extract(turns) if cue.trust == PERSON}
-    for ordinal in row["read"]:
-        verdict = next((name for name in (USEFUL, HARMLESS) if ordinal in row[name]), JUNK)
-        yield made.get(ordinal, SILENT), verdict
+    found = [cue for cue in extract(turns, model) if cue.trust == PERSON]
+    made = {ordinal_of(cue): CANDIDATE if cue.is_candidate else ACTIVE for cue in found}
+    yield from ((made.get(ordinal, SILENT), verdict(row, ordinal)) for ordinal in row["read"])
 
 
 def figures(found: Sequence[tuple[str, str]]) -> Iterator[Figure]:
@@ -71,14 +86,12 @@ def figures(found: Sequence[tuple[str, str]]) -> Iterator[Figure]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measures the rules in use on logs of public repositories."""
+    """Measures the rules in use on logs of public repositories; the weights in use are fitted to them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="clones of the repositories, each in OWNER/NAME")
     given = parser.parse_args(arguments)
-    rows = read()
-    found = [pair for row in rows for pair in judged(row, content_of(row, given.folder))]
-    projects = len({row["repository"] for row in rows})
-    report(f"cues of persons, {len(rows)} public sessions of {projects} projects", list(figures(found)))
+    found = [pair for row in read() for pair in judged(row, turns_of(row, given.folder))]
+    report("cues of persons, public logs", list(figures(found)))
 
 
 if __name__ == "__main__":

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from benchmarks import public_logs
+from benchmarks import cues, public_logs
 
-LOG = """# aider chat started at 2026-01-05 10:00:00
+RULE = "never push to main without a green build"
+LOG = f"""# aider chat started at 2026-01-05 10:00:00
 
-#### never push to main without a green build, always open a pull request first
+#### {RULE}
 
 I will open a pull request for each change.
 
@@ -36,14 +37,14 @@ def clones(tmp_path: Path) -> Path:
 
 
 def row(**more: Any) -> dict[str, Any]:
-    read = {"session": 0, "read": [0, 2], "useful": [0], "harmless": []}
+    read = {"session": 0, "read": [0, 2], "useful": {"0": [public_logs.digest(RULE)]}, "harmless": []}
     return {"repository": "owner/name", "commit": "HEAD", "path": "history.md", **read, **more}
 
 
 def test_each_turn_that_was_read_has_what_the_rules_make_of_it_and_its_verdict(clones: Path) -> None:
-    content = public_logs.content_of(row(), clones)
+    turns = public_logs.turns_of(row(), clones)
 
-    found = list(public_logs.judged(row(), content))
+    found = list(public_logs.judged(row(), turns))
 
     assert found == [("active cues", "useful"), ("turns without a cue", "junk")]
 
@@ -69,11 +70,17 @@ def test_the_figures_count_what_is_shown_and_what_is_missed() -> None:
 
 def test_a_clone_that_is_absent_is_named(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="owner/name belongs into"):
-        public_logs.content_of(row(), tmp_path)
+        public_logs.turns_of(row(), tmp_path)
+
+
+def test_the_sentences_that_a_reader_named_are_examples_of_lessons(clones: Path) -> None:
+    found = cues.public_examples([(row(), public_logs.turns_of(row(), clones))])
+
+    assert [example.holds for example in found] == [True]
 
 
 def test_every_verdict_is_on_a_turn_that_was_read() -> None:
     rows = public_logs.read()
 
-    assert all({*one["useful"], *one["harmless"]} <= set(one["read"]) for one in rows)
+    assert all({*map(int, one["useful"]), *one["harmless"]} <= set(one["read"]) for one in rows)
     assert len({(one["repository"], one["path"], one["session"]) for one in rows}) == len(rows)

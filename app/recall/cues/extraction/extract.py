@@ -53,6 +53,8 @@ from app.recall.cues.signs import (
     was_asked,
 )
 
+STATED_FORM = 0.45
+"""Confidence of a lesson that a person states in a form of its own, 0 to 1. It is set by hand."""
 FINDING = 0.6
 """Confidence of a finding with which a person agrees, 0 to 1. It is set by hand."""
 _FEWEST_NAMED = 5
@@ -105,7 +107,7 @@ def extract(turns: Sequence[Turn], model: TurnModel | None = None) -> list[NewCu
     for item in spoken_turns(turns):
         likely, by_person = _likelihoods(item, model), item.turn.role == USER
         if by_person and _states_lesson(item):
-            likely[0] = max(likely[0], model.shown)
+            likely[0] = max(likely[0], STATED_FORM)
         if max(likely) >= model.candidate and (by_person or is_accepted(item)):
             found.append(_cue(item, asked[-_SUBJECTS:], likely, is_candidate=max(likely) < model.shown))
         asked += [part.text for part in item.sentences] if by_person else []
@@ -132,7 +134,7 @@ def _likelihoods(item: SpokenTurn, model: TurnModel) -> list[float]:
     picks = is_named or picked_option(item) is not None
     described = zip(of_person(item), item.sentences, strict=True)
     return [
-        max(model.probability(row), model.shown * redirects(part)) * (may_teach(part) or (picks and not place))
+        max(model.probability(row), STATED_FORM * redirects(part)) * (may_teach(part) or (picks and not place))
         for place, (row, part) in enumerate(described)
     ]
 

@@ -29,7 +29,7 @@ from app.recall.cues.review.review import propose
 from app.recall.cues.review.rules import CANDIDATE, Proposal
 from app.storage.memories.remember import Door
 
-RULES = 12
+RULES = 13
 """Version of the rules. It goes up when they find other cues, so that sessions are read once more."""
 ATTEMPTS = 3
 """Attempts to make the cues of a session that others change at the same moment."""
