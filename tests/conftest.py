@@ -36,6 +36,7 @@ from app.foundation.postgres.embedded import EmbeddedPostgres
 from app.insight.map.layout import CACHE
 from app.recall.context import service as contexts
 from app.recall.context.history import Histories
+from app.recall.cues import actions
 from app.recall.retrieval.service import Retrieval
 from app.settings import Settings
 from app.storage.index.service import Embedder
@@ -137,7 +138,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Choose what embeds, before any fixture does, and skip what cannot hold on a cluster."""
     # Processes that a test starts load the real model, and answer over the same store.
-    ByMark.understands = any(item.get_closest_marker(name) for name in ("meaning", "system"))
+    understands = any(item.get_closest_marker(name) for name in ("meaning", "system"))
+    if understands != ByMark.understands:
+        # The process keeps the examples' vectors by the name of the model, which both kinds of tests have.
+        actions._CACHED.clear()
+    ByMark.understands = understands
     mark = item.get_closest_marker("one_server")
     if mark is not None and POSTGRES == GIVEN_URL and is_cluster(libpq_url(os.environ[GIVEN_URL])):
         pytest.skip(f"on a Citus cluster: {mark.args[0]}")
