@@ -69,7 +69,7 @@ async def test_a_command_in_a_project_takes_its_service_and_its_workspace(
         f"tokens this week: {told:,} in histories and lessons",
     ]
     assert (lines[3][:26], lines[4][:10], len(lines)) == ("waiting for your decision:", "failures: ", 5)
-    wish = "the export has to wait for the nightly load"
+    wish = "the generated folder is written by the build of the docs and has none of our own files"
     turns = [
         MessageInput(role="user", text="format the file"),
         MessageInput(role="assistant", text="Done."),
