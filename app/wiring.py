@@ -30,7 +30,12 @@ from app.intake.sessions.take_in import SessionIntake
 from app.recall.context.history import Histories
 from app.recall.context.service import Contexts
 from app.recall.cues.activate import Activations
+from app.recall.cues.conflicts import Conflicts
+from app.recall.cues.extraction.extracting import Extraction
+from app.recall.cues.index import CueIndexes
 from app.recall.cues.outcomes import infer_outcomes
+from app.recall.cues.review.mining import Mining
+from app.recall.cues.review.review import Reviews
 from app.recall.cues.service import Cues
 from app.recall.cues.why.why import Reasons
 from app.recall.preflight import Preflights
@@ -115,7 +120,30 @@ class Services:
     @cached_property
     def cues(self) -> Cues:
         """Stored cues."""
-        return Cues(database=self.database)
+        return Cues(
+            database=self.database,
+            provider=self.provider,
+            counter=self.counter,
+            conflicts=Conflicts(
+                database=self.database, indexes=CueIndexes(database=self.database, provider=self.provider)
+            ),
+            mask=self.settings.mask_secrets,
+        )
+
+    @cached_property
+    def reviews(self) -> Reviews:
+        """Reviews cues."""
+        return Reviews(database=self.database, cues=self.cues)
+
+    @cached_property
+    def extraction(self) -> Extraction:
+        """Makes cues of sessions and decision records."""
+        return Extraction(database=self.database, cues=self.cues, reviews=self.reviews, chat=self.chat)
+
+    @cached_property
+    def mining(self) -> Mining:
+        """Compares sessions."""
+        return Mining(database=self.database, cues=self.cues, reviews=self.reviews)
 
     @cached_property
     def reasons(self) -> Reasons:
@@ -176,7 +204,7 @@ class Services:
     @cached_property
     def effects(self) -> Effects:
         """Reports and estimates what memories did to later runs."""
-        return Effects(database=self.database, counter=self.counter, explore=self.settings.explore)
+        return Effects(database=self.database, reviews=self.reviews, explore=self.settings.explore)
 
     @cached_property
     def tunings(self) -> Tunings:

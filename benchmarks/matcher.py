@@ -19,7 +19,6 @@ from app.foundation.models.protocols import EmbeddingProvider, adapted_vectors
 from app.recall.cues import render, store
 from app.recall.cues.arbitrate import MOST_OF_SECTION, RIGHT, threshold
 from app.recall.cues.cue import CONSEQUENCES, Cue
-from app.recall.cues.index import index_of
 from app.recall.cues.known import CueIndex, FittedWeights, PairWeights, fitted_weights
 from app.recall.cues.match import PlannedAct, find_matches
 from app.recall.cues.ways import does_right, naming, read_lesson, read_plan
@@ -92,7 +91,7 @@ async def measured(services: Services, name: str, data: Labelled, kind: str = "a
     # A text that is stored already keeps its id: the cue has the groups of both.
     groups = dict(zip(ids, data.groups, strict=True))
     projects = dict(zip(ids, data.projects, strict=True))
-    index = await index_of(services.database, services.provider, workspace)
+    index = await services.cues.conflicts.indexes.of(workspace)
     order = [str(item.cue_id) for item in index.known]
     texts = [case.plan for case in data.cases]
     vectors = await services.provider.embed_documents(texts)

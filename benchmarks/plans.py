@@ -11,8 +11,7 @@ import msgspec
 
 from app.interfaces.http.cues import CueInput
 from app.recall.cues.cue import NewCue
-from app.recall.cues.keep import MOST_AT_ONCE, add_cues
-from app.storage.memories.remember import Door
+from app.recall.cues.keep import MOST_AT_ONCE
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from benchmarks.stage import workspace_of
@@ -153,8 +152,7 @@ def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
 async def filled(services: Services, name: str, cues: Sequence[NewCue]) -> tuple[Workspace, list[str]]:
     """Stores cues in a workspace; returns it, and their ids."""
     workspace = await workspace_of(services, name)
-    door = Door(services.database, services.counter, workspace, provider=services.provider)
     ids: list[str] = []
     for first in range(0, len(cues), MOST_AT_ONCE):
-        ids += map(str, (await add_cues(door, cues[first : first + MOST_AT_ONCE])).ids)
+        ids += map(str, (await services.cues.add(workspace, cues[first : first + MOST_AT_ONCE])).ids)
     return workspace, ids

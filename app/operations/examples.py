@@ -6,7 +6,7 @@ Storing continues after a kill.
 import fcntl
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
@@ -26,14 +26,12 @@ from app.intake.sessions import store as sessions
 from app.recall.cues import log as activations
 from app.recall.cues.activate import PlanAsked
 from app.recall.cues.cue import CORRECTION, PREFERENCE
-from app.recall.cues.extraction.extracting import extract_session
 from app.recall.cues.review import store as tending
 from app.recall.cues.review.rules import CANDIDATE
 from app.recall.retrieval.recall import Query
 from app.storage.index.indexing import refresh_statistics
 from app.storage.memories import changes, sources
 from app.storage.memories.filters import Filters
-from app.storage.memories.remember import Door
 from app.storage.recalls import store as recalls
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
@@ -268,12 +266,9 @@ class Examples:
         for run in runs_of(example_history()):
             await self.services.runs.record(workspace, run.begun)
         await self.services.ingestions.ingest(workspace, [REPORTS, SESSIONS], IngestionOptions(tags=(EXAMPLE,)))
-        mask = self.services.settings.mask_secrets
-        door = Door(
-            self.services.database, self.services.counter, workspace, mask=mask, provider=self.services.provider
-        )
+        by_rules = replace(self.services.extraction, chat=None)
         for session_id in _session_ids():
-            await extract_session(door, session_id)
+            await by_rules.extract_session(workspace, session_id)
 
     async def play(self, workspace: Workspace) -> int:
         """Plays the example runs that are not finished, in the order of their dates; returns their number.

@@ -13,8 +13,6 @@ from playwright.async_api import expect
 
 from app.intake.sessions.formats.detect import read_log
 from app.operations.examples import SESSIONS
-from app.recall.cues.extraction.records import extract_decision
-from app.storage.memories.remember import Door
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from tests.panel.conftest import NARROW, WIDE, Open, tried
@@ -172,8 +170,7 @@ async def test_the_evidence_of_a_record_leads_to_its_file(
     report = {"path": "docs/adr/0007.md", "content": NYGARD.format(status="Accepted")}
     (await api.post("/api/reports", json=report)).raise_for_status()
     (chunk, *_) = (await api.get("/api/memories", params={"kind": "chunk"})).json()["memories"]
-    door = Door(services.database, services.counter, workspace, provider=services.provider)
-    await extract_decision(door, UUID(chunk["source"]["id"]))
+    await services.extraction.extract_decision(workspace, UUID(chunk["source"]["id"]))
     (cue,) = (await api.get("/api/cues")).json()["cues"]
     page = await open_panel(params={"memory": cue["id"]})
     evidence = page.locator(".evidence").get_by_role("link")

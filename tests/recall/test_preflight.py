@@ -11,14 +11,12 @@ from msgspec.structs import replace
 from app.foundation.db.database import Database
 from app.foundation.text.prose import sentences_of
 from app.recall.cues.activate import PlanAsked
-from app.recall.cues.review.review import propose
 from app.recall.cues.review.rules import HARMFUL, Proposal
 from app.recall.preflight import MOST_STEPS, CheckAsked, of_harmful, steps_of
 from app.recall.retrieval import judged
 from app.storage import effects
 from app.storage.effects import Effect, MemoryEffect, StoredEffect
 from app.storage.memories.memory import NewMemory
-from app.storage.memories.remember import Door
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from tests.interfaces.http.calls import get, patch, post
@@ -299,14 +297,15 @@ async def test_a_memory_that_harmed_later_runs_is_named_where_the_plan_would_rec
 async def test_a_harmful_memory_on_which_a_person_decided_is_not_named(
     client: httpx.AsyncClient, services: Services, workspace: Workspace, *, accept: bool
 ) -> None:
-    door = Door(services.database, services.counter, workspace, provider=services.provider)
     body = "The market size of green tea is the sales of the largest dealer."
     (memory_id,) = (await services.write_gate.remember(workspace, [NewMemory(kind="note", title="Tea", body=body)])).ids
     assert memory_id is not None
     row = StoredEffect("final_score", replace(HARM, memory_id=memory_id), flagged=True, influence=-0.5)
     async with services.database.session(workspace) as session:
         await effects.replace(session, "1 1", [row])
-    await propose(door, [Proposal(change=HARMFUL, cue_ids=(memory_id,), reason="It lowers scores.")])
+    await services.reviews.propose(
+        workspace, [Proposal(change=HARMFUL, cue_ids=(memory_id,), reason="It lowers scores.")]
+    )
     plan = "Write the market size of green tea."
     assert [item["memory_id"] for item in (await check(client, plan))["evidence"]] == [str(memory_id)]
     (proposal,) = await get(client, "/api/proposals")

@@ -12,7 +12,6 @@ import structlog
 from app.errors import InvalidInput, NotFound, Unavailable, check
 from app.foundation.db.database import Database
 from app.foundation.db.session import Across
-from app.foundation.models.protocols import TokenCounter
 from app.foundation.text.data import unstorable
 from app.insight.effect import ledger, report
 from app.insight.effect.ledger import (
@@ -26,12 +25,11 @@ from app.insight.effect.ledger import (
 from app.insight.effect.model import estimate_outcomes
 from app.insight.effect.report import Alert, Report, limits, limits_of_selection
 from app.intake.cases import store as cases
-from app.recall.cues.review.review import propose
+from app.recall.cues.review.review import Reviews
 from app.recall.cues.review.rules import HARMFUL, Proposal
 from app.storage import effects
 from app.storage.effects import Effect, MemoryEffect, Outcome, StoredEffect
 from app.storage.memories.memory import in_utc
-from app.storage.memories.remember import Door
 from app.storage.tenants import store as tenants
 from app.storage.tenants.service import Workspaces
 from app.storage.tenants.workspace import Workspace
@@ -85,7 +83,7 @@ class Effects:
     """Reports and estimates what memories did to later runs."""
 
     database: Database
-    counter: TokenCounter
+    reviews: Reviews
     explore: float = 0.0
 
     async def report(self, workspace: Workspace, period: ReportPeriod) -> Report:
@@ -168,8 +166,8 @@ class Effects:
             flagged = await effects.of_memories(session, flagged=True)
             owners = await ledger.owners(session, [item.memory_id for item in flagged])
         for item in flagged:
-            door = Door(self.database, self.counter, workspace.of(owners[item.memory_id]))
-            await propose(door, [Proposal(change=HARMFUL, cue_ids=(item.memory_id,), reason=item.why)])
+            owned = workspace.of(owners[item.memory_id])
+            await self.reviews.propose(owned, [Proposal(change=HARMFUL, cue_ids=(item.memory_id,), reason=item.why)])
         return len(rows)
 
     async def estimate_all(self, across: Across) -> None:

@@ -12,20 +12,18 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from app.errors import InvalidInput
 from app.interfaces.http.context import BY_USER, Call, IdempotencyKey, ThisCall
-from app.interfaces.http.intake import as_error, door_of
+from app.interfaces.http.intake import as_error
 from app.interfaces.http.schemas import PROBLEMS, convert, cursor_of, place_of, view_of
 from app.recall.cues.activate import DEFAULT_BUDGET, LARGEST_BUDGET, LEAST_BUDGET, Activation, PlanAsked
 from app.recall.cues.cue import CONSEQUENCES, LIST_LIMIT, Cue, CueKind, Evidence, NewCue, Severity, Told, Words
-from app.recall.cues.edit import edit_cue
-from app.recall.cues.keep import MOST_AT_ONCE, StoredCues, add_cues
-from app.recall.cues.learn import Learnt, Lesson, learn, prove
+from app.recall.cues.keep import MOST_AT_ONCE, StoredCues
+from app.recall.cues.learn import Learnt, Lesson
 from app.recall.cues.log import LoggedActivation
 from app.recall.cues.service import MOST_MERGED
 from app.recall.cues.store import CueFilter
 from app.recall.cues.why.answer import Reason
 from app.recall.cues.why.why import Why
 from app.storage.memories.memory import Name, Tags
-from app.storage.memories.remember import Door
 from app.storage.memories.service import LARGEST_PAGE
 from app.storage.tenants.workspace import User
 
@@ -188,18 +186,13 @@ class ActivationOutcomeInput(Struct, forbid_unknown_fields=True):
     ignored: Annotated[list[UUID], Meta(max_length=1_000)] = []
 
 
-async def cues_door(call: Call) -> Door:
-    """Returns what cues are stored with, as the call's user writes them, or as nobody does."""
-    return (await door_of(call))._replace(workspace=await call.writer())
-
-
 async def store_lesson(call: Call, given: Lesson) -> Learnt:
     """Stores a lesson in a request's workspace.
 
     Raises:
         PriorsError: it cannot be stored; the reason names its field.
     """
-    learnt = await learn(await cues_door(call), given)
+    learnt = await call.services.cues.learn(await call.writer(), given)
     if learnt.kept.rejected:
         raise as_error(learnt.kept.rejected[0])
     return learnt
@@ -220,8 +213,8 @@ class CuesController(Controller):
         An agent's cue (`trust`) has a person's trust if its first evidence quotes a turn of the user in its session.
         """
         given = [data] if isinstance(data, CueInput) else data
-        door = await cues_door(call)
-        kept = await add_cues(door, await prove(door, [item.cue() for item in given]))
+        cues, owned = call.services.cues, await call.writer()
+        kept = await cues.add(owned, await cues.prove(owned, [item.cue() for item in given]))
         if isinstance(data, CueInput) and kept.rejected:
             raise as_error(kept.rejected[0])
         alone = kept.ids[0] if isinstance(data, CueInput) else None
@@ -264,7 +257,7 @@ class CuesController(Controller):
         """Change fields of a cue, retire it, or make it active. It keeps its id, its evidence and its counts."""
         cues, changed = call.services.cues, data.fields()
         if changed or data.state is UNSET:
-            cue = await edit_cue(await cues_door(call), cue_id, changed)
+            cue = await cues.edit(await call.writer(), cue_id, changed)
         if data.state is not UNSET:
             cue = await (cues.retire if data.state == "retired" else cues.restore)(await call.tenant(), cue_id)
         return cue

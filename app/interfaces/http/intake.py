@@ -21,13 +21,13 @@ from app.foundation.text.data import faults_of_json, read_json, sentence_of, uns
 from app.intake.imports.service import Imported
 from app.intake.reports.scan import SUFFIXES_SHOWN, Discovery, ReportFile, without_secrets
 from app.intake.reports.store import FileOutcome, Ingestion, IngestionOptions
-from app.interfaces.http.context import Call, Metrics, ThisCall, Wait
+from app.interfaces.http.context import Metrics, ThisCall, Wait
 from app.interfaces.http.memories import MemoryViewsController
 from app.interfaces.http.schemas import PROBLEMS, DegradedView
 from app.recall.retrieval.recall import VECTOR
 from app.storage.memories.gate import INVALID
 from app.storage.memories.memory import URI_LIMIT, Name, NewMemory, Rejection, Remembered
-from app.storage.memories.remember import BATCH_CHARACTERS, Door, batch_sizes
+from app.storage.memories.remember import BATCH_CHARACTERS, batch_sizes
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 
@@ -284,18 +284,6 @@ def as_error(rejection: Rejection) -> InvalidInput:
     if rejection.code == INVALID:
         return InvalidInput(*said)
     return Refused(*said, reason=rejection.code, details=rejection.details)
-
-
-async def door_of(call: Call) -> Door:
-    """Returns what memories are stored with in the workspace of a call."""
-    services = call.services
-    return Door(
-        services.database,
-        services.counter,
-        await call.tenant(),
-        mask=services.settings.mask_secrets,
-        provider=services.provider,
-    )
 
 
 async def _batches(request: Request[Any, Any, Any], sent: _Sent) -> AsyncIterator[Sequence[_Line]]:

@@ -12,10 +12,7 @@ from msgspec import Meta, Struct
 
 from app.intake.runs.feedback.store import FeedbackEntry, Rated, Rating, RatingDetails
 from app.interfaces.http.context import BY_USER, IdempotencyKey, ThisCall
-from app.interfaces.http.cues import cues_door
 from app.interfaces.http.schemas import PROBLEMS, convert, view_of
-from app.recall.cues.review import review
-from app.recall.cues.review.mining import judge_precedents
 from app.recall.cues.review.probes import MOST_PROBED, ProbeReport, run_probes
 from app.recall.cues.review.review import PATH_LIMIT, Review
 from app.recall.cues.review.store import StoredProposal
@@ -128,9 +125,9 @@ class TendingController(Controller):
     @post("/cues:tend", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
     async def tend(self, call: ThisCall) -> TendedView:
         """Merge near-duplicate cues, and propose what else should change. A worker does it each night."""
-        door = await cues_door(call)
-        await judge_precedents(door)
-        return convert(await review.review_cues(door), TendedView)
+        owned = await call.writer()
+        await call.services.mining.judge_precedents(owned)
+        return convert(await call.services.reviews.review(owned), TendedView)
 
     @get("/proposals", responses=PROBLEMS, dependencies=BY_USER)
     async def proposals(
@@ -142,21 +139,18 @@ class TendingController(Controller):
         limit: Annotated[int, QueryParameter(ge=1, le=1_000)] = 100,
     ) -> Sequence[ProposalView]:
         """The changes to cues that were proposed, the newest first."""
-        workspace = await call.tenant()
-        found = await review.list_proposals(call.database, workspace=workspace, state=in_state, limit=limit)
+        found = await call.services.reviews.page(await call.tenant(), state=in_state, limit=limit)
         return convert(found, list[ProposalView])
 
     @patch("/proposals/{proposal_id:uuid}", responses=PROBLEMS)
     async def decide(self, proposal_id: FromPath[UUID], call: ThisCall, data: JSONBody[DecisionInput]) -> ProposalView:
         """Accept a proposal, which changes its cues, or decline it; or take the decision back."""
-        database, tenant = call.database, await call.tenant()
+        reviews, tenant = call.services.reviews, await call.tenant()
         if data.state == "undone":
-            found = await review.undo(database, workspace=tenant, proposal_id=proposal_id)
+            found = await reviews.undo(tenant, proposal_id)
         else:
             accept = data.state == "accepted"
-            found = await review.decide(
-                database, workspace=tenant, proposal_id=proposal_id, accept=accept, artifact=data.artifact
-            )
+            found = await reviews.decide(tenant, proposal_id, accept=accept, artifact=data.artifact)
         return convert(found, ProposalView)
 
     @post("/probes:run", status_code=200, responses=PROBLEMS)
@@ -164,5 +158,6 @@ class TendingController(Controller):
         self, call: ThisCall, limit: Annotated[int, QueryParameter(ge=1, le=MOST_PROBED)] = 50
     ) -> ProbeReportView:
         """Measures whether the newest cues fire for plans of their triggers, and none for plans of other trades."""
-        found = await run_probes(call.services.activations, await call.tenant(), limit=limit)
+        services = call.services
+        found = await run_probes(services.cues, services.activations, await call.tenant(), limit=limit)
         return convert(found, ProbeReportView)

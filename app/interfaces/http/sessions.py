@@ -22,12 +22,10 @@ from app.intake.sessions.store import StoredMessage, StoredSession, TouchedArtif
 from app.intake.sessions.take_in import TakenIn
 from app.intake.sessions.transcript import ToolUse, Transcript, Turn, title_of
 from app.interfaces.http.context import BY_USER, Call, IdempotencyKey, ThisCall, Wait, session_name
-from app.interfaces.http.intake import door_of, embed
+from app.interfaces.http.intake import embed
 from app.interfaces.http.memories import Cursor, Limit
 from app.interfaces.http.schemas import PROBLEMS, DegradedView, convert, cursor_of, place_of, view_of
 from app.recall.cues.cue import Cue
-from app.recall.cues.extraction.extracting import extract_session
-from app.recall.cues.review.mining import mine_session
 from app.storage.memories.memory import NAME_LIMIT, TITLE_LIMIT, URI_LIMIT, Name
 from app.storage.memories.service import LARGEST_PAGE
 from app.storage.tenants.workspace import User
@@ -290,8 +288,7 @@ async def _answer(call: Call, taken: TakenIn, *, wait: bool) -> TakenInView:
     tenant = await call.tenant()
     embedded, degraded = await embed(call.services, tenant, taken.pending)
     owned = await call.services.session_intake.of_owner(tenant, taken.session_id)
-    door = (await door_of(call))._replace(workspace=owned)
-    cues = await extract_session(door, taken.session_id, call.services.chat)
-    cues += await mine_session(door, taken.session_id)
+    cues = await call.services.extraction.extract_session(owned, taken.session_id)
+    cues += await call.services.mining.mine(owned, taken.session_id)
     _, later = await embed(call.services, tenant, cues)
     return replace(view, embedded=embedded, degraded=degraded or later, cues=len(cues))

@@ -16,16 +16,11 @@ from app.foundation.db.session import COMPRESS, DECIDE, EMBED, EMBED_CUES, EXTRA
 from app.intake.sessions.store import extraction_lock
 from app.operations.access import sweep_entries
 from app.operations.maintenance import Maintenance, empty_trash
-from app.recall.cues.extraction.extracting import extract_session
-from app.recall.cues.extraction.records import extract_decision
-from app.recall.cues.keep import embed_cues
-from app.recall.cues.review.mining import judge_precedents, mine_session
-from app.recall.cues.review.review import owners_of_cues, review_cues
+from app.recall.cues.review.review import owners_of_cues
 from app.storage.index import service as indexes
 from app.storage.index.indexing import STALE_AT_WRITES
 from app.storage.links.service import many_pending
-from app.storage.memories.remember import Door
-from app.storage.tenants.workspace import NOBODY, Workspace
+from app.storage.tenants.workspace import NOBODY
 from app.wiring import Services
 
 SLICE_SECONDS = 5.0
@@ -172,13 +167,9 @@ async def extract_cues_task(context: JobContext, workspace_id: int, session_id: 
     lock = extraction_lock(workspace_id, session_id)
     async with _again_when_it_answers(services, EXTRACT, lock=lock, workspace_id=workspace_id, session_id=session_id):
         workspace = await services.workspaces.resolve_id(workspace_id)
-        await _extract(services, workspace, session_id)
-
-
-async def _extract(services: Services, workspace: Workspace, session_id: str) -> None:
-    door = _door(services, await services.session_intake.of_owner(workspace, session_id))
-    await extract_session(door, session_id, services.chat)
-    await mine_session(door, session_id)
+        owned = await services.session_intake.of_owner(workspace, session_id)
+        await services.extraction.extract_session(owned, session_id)
+        await services.mining.mine(owned, session_id)
 
 
 @tasks.task(name=DECIDE, pass_context=True, queue="default")
@@ -188,7 +179,7 @@ async def extract_decision_task(context: JobContext, workspace_id: int, source_i
     lock = f"{DECIDE}:{source_id}"
     async with _again_when_it_answers(services, DECIDE, lock=lock, workspace_id=workspace_id, source_id=source_id):
         workspace = (await services.workspaces.resolve_id(workspace_id)).of(NOBODY)
-        await extract_decision(_door(services, workspace), UUID(source_id))
+        await services.extraction.extract_decision(workspace, UUID(source_id))
 
 
 @tasks.task(name=EMBED_CUES, pass_context=True, queue="default")
@@ -200,19 +191,11 @@ async def embed_cues_task(context: JobContext) -> None:
         # A writer that saw this job in the queue has enqueued none, and commits at this moment.
         await asyncio.sleep(SETTLE_SECONDS)
         end = time.monotonic() + SLICE_SECONDS
-
-        async def door_of(workspace_id: int) -> Door:
-            return _door(services, await services.workspaces.resolve_id(workspace_id))
-
-        done = await embed_cues(door_of, across=services.database.across, seconds=SLICE_SECONDS)
+        done = await services.cues.embed_lacking(services.database.across, seconds=SLICE_SECONDS)
         if done:
             logger.info("embedded", cues=done)
         if done and time.monotonic() >= end:
             await _ask(services, EMBED_CUES)
-
-
-def _door(services: Services, workspace: Workspace) -> Door:
-    return Door(services.database, services.counter, workspace, services.settings.mask_secrets, services.provider)
 
 
 @tasks.task(name=STATISTICS, pass_context=True, queue="default")
@@ -258,11 +241,10 @@ async def upkeep_task(context: JobContext, timestamp: int) -> None:  # noqa: ARG
 async def tend_cues_task(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
     """Looks through the cues of each workspace: judges precedents, merges near-duplicates, proposes other changes."""
     services = services_of(context)
-    database = services.database
-    for workspace_id, user in await owners_of_cues(database.across):
+    for workspace_id, user in await owners_of_cues(services.database.across):
         workspace = (await services.workspaces.resolve_id(workspace_id)).of(user)
-        await judge_precedents(_door(services, workspace))
-        await review_cues(_door(services, workspace))
+        await services.mining.judge_precedents(workspace)
+        await services.reviews.review(workspace)
 
 
 @tasks.periodic(cron="41 * * * *")

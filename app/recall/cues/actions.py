@@ -133,10 +133,10 @@ def types_of_workspace(workspace: Workspace) -> Mapping[str, ActionType]:
     return {**_built_in(), **own}
 
 
-async def embed_types(provider: EmbeddingProvider | None, workspace: Workspace) -> ActionTypes:
+async def embed_types(provider: EmbeddingProvider, workspace: Workspace) -> ActionTypes:
     """Returns the action types of a workspace with the vectors of their examples; without a model there are none."""
     types = tuple(types_of_workspace(workspace).values())
-    if provider is None or not provider.enabled:
+    if not provider.enabled:
         return ActionTypes(types=types, matrix=None)
     examples = tuple(example for item in types for example in item.examples)
     try:

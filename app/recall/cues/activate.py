@@ -20,7 +20,7 @@ from app.intake.cases.service import Cases
 from app.recall.cues import evidence, log, render, store
 from app.recall.cues.arbitrate import CONSIDERED, Nearly, ShownCue, choose, fit_to_inform, rank
 from app.recall.cues.cue import ACTIVE, RETIRED, SUPERSEDED, Cue
-from app.recall.cues.index import index_of
+from app.recall.cues.index import CueIndexes
 from app.recall.cues.known import CueIndex
 from app.recall.cues.log import LoggedActivation
 from app.recall.cues.match import MOST_FILES, CueMatch, PlannedAct, find_matches
@@ -254,7 +254,7 @@ class Activations:
         started, now = time.perf_counter(), datetime.now(UTC)
         plan_vectors, index = await asyncio.gather(
             _vectors_of(self.provider, [asked.plan for asked in plans]),
-            index_of(self.database, self.provider, workspace),
+            CueIndexes(database=self.database, provider=self.provider).of(workspace),
         )
         paths = {_stored_path(path) for asked in plans for path in files_of(asked)} - {""}
         async with self.database.session(workspace, transaction=False) as session:

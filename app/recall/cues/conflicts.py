@@ -3,11 +3,13 @@
 import asyncio
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import NamedTuple
 from uuid import UUID
 
+from app.foundation.db.database import Database
 from app.foundation.db.session import Session
 from app.foundation.text.prose import statements_in
 from app.foundation.text.words import content_words
@@ -24,7 +26,7 @@ from app.recall.cues.cue import (
     Cue,
     choice_of,
 )
-from app.recall.cues.index import index_of
+from app.recall.cues.index import CueIndexes
 from app.recall.cues.known import CueIndex
 from app.recall.cues.signs import patterns
 from app.recall.cues.store import CueFilter
@@ -33,7 +35,7 @@ from app.storage.links import store as links
 from app.storage.links.relations import Link
 from app.storage.memories import store as memories
 from app.storage.memories.memory import SUPERSEDED as REPLACED
-from app.storage.memories.remember import Door
+from app.storage.tenants.workspace import Workspace
 
 ALIKE = 0.7
 """Least cosine of the triggers of two cues that may contradict each other. Of the 270 cues of the benchmark none is
@@ -66,40 +68,48 @@ class Conflict(NamedTuple):
     """True if the newer one holds; else both are shown as disputed."""
 
 
-async def near_pairs(door: Door, ids: Iterable[UUID], *, form: int, least: float, most: int) -> list[tuple[Cue, Cue]]:
-    """Returns pairs of one of these cues and one that is near it by its vector in one place; without a model none."""
-    if door.provider is None or not door.provider.enabled:
-        return []
-    index = await index_of(door.database, door.provider, door.workspace)
-    known, now = [cue_id for cue_id in ids if cue_id in index.places], datetime.now(UTC)
-    found = await asyncio.to_thread(index.nearest, known, form=form, least=least, most=most, moment=now)
-    async with door.database.session(door.workspace, transaction=False) as session:
-        cues = await store.read(session, sorted({cue_id for pair in found for cue_id in pair}))
-    return [(cues[one], cues[other]) for one, other in found if one in cues and other in cues]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conflicts:
+    """Finds cues that are near each other, and settles which of two holds that contradict each other."""
 
+    database: Database
+    indexes: CueIndexes
 
-async def settle_conflicts(door: Door, ids: Sequence[UUID]) -> None:
-    """Lets each new cue hold in place of older ones that it contradicts, or notes that they dispute each other."""
-    if door.provider is None or not door.provider.enabled or not ids:
-        return
-    near = await near_pairs(door, ids, form=TRIGGER, least=ALIKE, most=COMPARED)
-    asked = CueFilter(kinds=tuple(SETTLED), states=(ACTIVE,))
-    async with door.database.session(door.workspace, transaction=False) as session:
-        new = [cue for cue in (await store.read(session, ids)).values() if cue.kind in REVERSING]
-        decided = await store.page(session, asked, after=None, limit=MOST_DECIDED) if new else []
-    index = await index_of(door.database, door.provider, door.workspace)
-    earlier = [(cue, other) for cue in new for other in decided if _is_of_one_user(index, cue, other)]
-    found = await asyncio.to_thread(conflicts_of, near, contradict)
-    found += await asyncio.to_thread(conflicts_of, earlier, reverses)
-    if not found:
-        return
-    async with door.database.session(door.workspace) as session:
-        revision = await store.next_revision(session)
-        for item in found:
-            if item.is_clear:
-                await supersede(session, [item.older.cue_id], item.newer.cue_id, item.newer.valid_from, revision)
-            else:
-                await store.dispute(session, item.older.cue_id, item.newer.cue_id)
+    async def near_pairs(
+        self, workspace: Workspace, ids: Iterable[UUID], *, form: int, least: float, most: int
+    ) -> list[tuple[Cue, Cue]]:
+        """Returns pairs of one of these cues and one near it by its vector in one place; without a model none."""
+        if not self.indexes.provider.enabled:
+            return []
+        index = await self.indexes.of(workspace)
+        known, now = [cue_id for cue_id in ids if cue_id in index.places], datetime.now(UTC)
+        found = await asyncio.to_thread(index.nearest, known, form=form, least=least, most=most, moment=now)
+        async with self.database.session(workspace, transaction=False) as session:
+            cues = await store.read(session, sorted({cue_id for pair in found for cue_id in pair}))
+        return [(cues[one], cues[other]) for one, other in found if one in cues and other in cues]
+
+    async def settle(self, workspace: Workspace, ids: Sequence[UUID]) -> None:
+        """Lets each new cue hold in place of older ones that it contradicts, or notes that they dispute each other."""
+        if not self.indexes.provider.enabled or not ids:
+            return
+        near = await self.near_pairs(workspace, ids, form=TRIGGER, least=ALIKE, most=COMPARED)
+        asked = CueFilter(kinds=tuple(SETTLED), states=(ACTIVE,))
+        async with self.database.session(workspace, transaction=False) as session:
+            new = [cue for cue in (await store.read(session, ids)).values() if cue.kind in REVERSING]
+            decided = await store.page(session, asked, after=None, limit=MOST_DECIDED) if new else []
+        index = await self.indexes.of(workspace)
+        earlier = [(cue, other) for cue in new for other in decided if _is_of_one_user(index, cue, other)]
+        found = await asyncio.to_thread(conflicts_of, near, contradict)
+        found += await asyncio.to_thread(conflicts_of, earlier, reverses)
+        if not found:
+            return
+        async with self.database.session(workspace) as session:
+            revision = await store.next_revision(session)
+            for item in found:
+                if item.is_clear:
+                    await supersede(session, [item.older.cue_id], item.newer.cue_id, item.newer.valid_from, revision)
+                else:
+                    await store.dispute(session, item.older.cue_id, item.newer.cue_id)
 
 
 async def supersede(session: Session, ids: Sequence[UUID], newer: UUID, moment: datetime, revision: int) -> None:

@@ -41,30 +41,6 @@ class _Indexes:
 _INDEXES: WeakKeyDictionary[Database, _Indexes] = WeakKeyDictionary()
 
 
-async def index_of(database: Database, provider: EmbeddingProvider, workspace: Workspace) -> CueIndex:
-    """Returns the index of the workspace's cues, brought up to date: only what was written since is read.
-
-    It holds the cues of all users. Other processes write to the store too; each write counts up the workspace's
-    revision.
-    """
-    workspace = workspace.of_everyone()
-    indexes = _INDEXES.setdefault(database, _Indexes())
-    key = workspace.workspace_id, provider.model_id if provider.enabled else ""
-    async with database.session(workspace, transaction=False) as session:
-        revision = await store.revision_of(session)
-    cached = indexes.kept.get(key)
-    if cached is not None and _serves(cached, revision, provider, workspace):
-        indexes.kept.move_to_end(key)
-        return cached.cues
-    async with indexes.locks[key]:
-        cached = indexes.kept.get(key)
-        if cached is None or not _serves(cached, revision, provider, workspace):
-            indexes.kept[key] = cached = await _renew(database, provider, workspace, cached)
-        indexes.kept.move_to_end(key)
-        _forget_beyond(indexes, _MOST_BYTES)
-    return cached.cues
-
-
 def _serves(cached: _Cached, revision: int, provider: EmbeddingProvider, workspace: Workspace) -> bool:
     """Returns True if an index is as new as this revision, and has the workspace's types, and the model's vectors."""
     has_vectors = cached.cues.types.matrix is not None or not provider.enabled
@@ -80,22 +56,53 @@ def _forget_beyond(indexes: _Indexes, most: int) -> None:
         size -= cached.cues.bytes
 
 
-async def _renew(
-    database: Database, provider: EmbeddingProvider, workspace: Workspace, cached: _Cached | None
-) -> _Cached:
-    model = provider.model_id if provider.enabled else ""
-    dimension = provider.dimension if provider.enabled else 0
-    types = await embed_types(provider, workspace)
-    if cached is not None and not cached.cues.types.are_same(types):
-        cached = None
-    found = dict[UUID, tuple[IndexedCue, bytes | None]]()
-    async with database.session(workspace, transaction=False) as session:
-        revision = await store.revision_of(session)
-        async for rows in vectors.newer(session, 0 if cached is None else cached.revision):
-            for row in rows:
-                cue = IndexedCue(**{name: getattr(row, name) for name in _COLUMNS})
-                found[cue.cue_id] = cue, row.vectors if row.model == model + VECTORS_VERSION else None
-    known = list(found.values())
-    newer = await asyncio.to_thread(index_cues, [cue for cue, _ in known], [own for _, own in known], dimension, types)
-    cues = newer if cached is None else await asyncio.to_thread(renew, cached.cues, newer)
-    return _Cached(revision, workspace.action_types, cues)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CueIndexes:
+    """The indexes of workspaces, which a process holds in memory."""
+
+    database: Database
+    provider: EmbeddingProvider
+
+    async def of(self, workspace: Workspace) -> CueIndex:
+        """Returns the index of the workspace's cues, brought up to date: only what was written since is read.
+
+        It holds the cues of all users. Other processes write to the store too; each write counts up the workspace's
+        revision.
+        """
+        workspace = workspace.of_everyone()
+        indexes = _INDEXES.setdefault(self.database, _Indexes())
+        key = workspace.workspace_id, self.provider.model_id if self.provider.enabled else ""
+        async with self.database.session(workspace, transaction=False) as session:
+            revision = await store.revision_of(session)
+        cached = indexes.kept.get(key)
+        if cached is not None and _serves(cached, revision, self.provider, workspace):
+            indexes.kept.move_to_end(key)
+            return cached.cues
+        async with indexes.locks[key]:
+            cached = indexes.kept.get(key)
+            if cached is None or not _serves(cached, revision, self.provider, workspace):
+                indexes.kept[key] = cached = await self._renew(workspace, cached)
+            indexes.kept.move_to_end(key)
+            _forget_beyond(indexes, _MOST_BYTES)
+        return cached.cues
+
+    async def _renew(self, workspace: Workspace, cached: _Cached | None) -> _Cached:
+        provider = self.provider
+        model = provider.model_id if provider.enabled else ""
+        dimension = provider.dimension if provider.enabled else 0
+        types = await embed_types(provider, workspace)
+        if cached is not None and not cached.cues.types.are_same(types):
+            cached = None
+        found = dict[UUID, tuple[IndexedCue, bytes | None]]()
+        async with self.database.session(workspace, transaction=False) as session:
+            revision = await store.revision_of(session)
+            async for rows in vectors.newer(session, 0 if cached is None else cached.revision):
+                for row in rows:
+                    cue = IndexedCue(**{name: getattr(row, name) for name in _COLUMNS})
+                    found[cue.cue_id] = cue, row.vectors if row.model == model + VECTORS_VERSION else None
+        known = list(found.values())
+        newer = await asyncio.to_thread(
+            index_cues, [cue for cue, _ in known], [own for _, own in known], dimension, types
+        )
+        cues = newer if cached is None else await asyncio.to_thread(renew, cached.cues, newer)
+        return _Cached(revision, workspace.action_types, cues)

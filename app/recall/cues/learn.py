@@ -1,6 +1,5 @@
-"""The verb by which an agent keeps a lesson of its session; it has the user's trust where it quotes the user."""
+"""A lesson of a session, as its agent states it, and the turns of the user that prove it."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -9,12 +8,9 @@ from uuid import UUID
 
 from msgspec import Meta, Struct, structs
 
-from app.errors import check
-from app.foundation.safety.secrets import masked_values
 from app.foundation.text.prose import speech_of
 from app.foundation.text.words import WORD
 from app.intake.sessions.transcript import USER
-from app.recall.cues import evidence as evidence_store
 from app.recall.cues.cue import (
     AGENT,
     CONSEQUENCES,
@@ -34,9 +30,8 @@ from app.recall.cues.cue import (
     Words,
 )
 from app.recall.cues.evidence import QuotedTurn
-from app.recall.cues.keep import StoredCues, add_cues
+from app.recall.cues.keep import StoredCues
 from app.storage.memories.gate import unstorable
-from app.storage.memories.remember import Door
 
 _LEAST_WORDS = 3
 """Words of a quote below which it proves nothing: "ok" and "do it" stand in every session."""
@@ -102,29 +97,8 @@ class Learnt:
         return self.kept.ids[0]
 
 
-async def learn(door: Door, lesson: Lesson) -> Learnt:
-    """Stores a lesson: with the user's trust if its quote stands in the user's turns of the session, else the agent's.
-
-    A quote that stands in no turn is not stored: it would be a false citation.
-
-    Raises:
-        InvalidInput: it does not say when it applies, or what it is.
-        DatabaseUnavailable: nothing was stored.
-    """
-    check([f"{name}: is empty" for name in ("when", "lesson") if not getattr(lesson, name).strip()])
-    check(unstorable(structs.asdict(lesson)))
-    (cue,) = await prove(door, [lesson.cue()])
-    proof = next(iter(cue.evidence), Evidence())
-    reason = "" if cue.trust == PERSON else _reason(lesson)
-    if proof.ordinal is None:
-        cue = replace(
-            cue, quote="", evidence=tuple(structs.replace(item, quote="") for item in cue.evidence if item.session)
-        )
-    message = proof.ordinal if cue.trust == PERSON else None
-    return Learnt(kept=await add_cues(door, [cue]), trust=cue.trust, message=message, reason=reason)
-
-
-def _reason(lesson: Lesson) -> str:
+def reason_of_trust(lesson: Lesson) -> str:
+    """Returns the reason why a lesson is the agent's own conclusion."""
     if not lesson.quote.strip():
         return "no quote was given"
     if not lesson.session:
@@ -139,35 +113,24 @@ def is_long_enough(quote: str) -> bool:
     return len(WORD.findall(quote)) >= _LEAST_WORDS
 
 
-async def prove(door: Door, cues: Sequence[NewCue]) -> list[NewCue]:
-    """Returns the cues; an agent's own has a person's trust if it quotes the user's own words in its session.
-
-    What the user pasted proves nothing. Its evidence names the turn then, and else the agent's turn that says so, if
-    any does.
-    """
-    found = [masked_values(cue) if door.mask else cue for cue in cues]
-    claims = {
+def claims_of(cues: Sequence[NewCue]) -> dict[int, Evidence]:
+    """Returns by its place the first evidence of each agent's own cue that quotes a session without naming the turn."""
+    return {
         place: proof
-        for place, cue in enumerate(found)
+        for place, cue in enumerate(cues)
         for proof in cue.evidence[:1]
         if cue.trust == AGENT and proof.session and proof.ordinal is None and is_long_enough(proof.quote)
         if not any(unstorable({"session": proof.session, "quote": proof.quote}))
     }
-    if not claims:
-        return found
-    quotes = [(proof.session, " ".join(proof.quote.split())) for proof in claims.values()]
-    async with door.database.session(door.workspace, reading=True) as session:
-        turns = await evidence_store.turns_with(session, quotes)
-    proofs = await asyncio.to_thread(_proofs, [quote for _, quote in quotes], turns)
-    for (place, proof), turn in zip(claims.items(), proofs, strict=True):
-        if turn is not None:
-            evidence = (structs.replace(proof, ordinal=turn.ordinal), *found[place].evidence[1:])
-            trust = PERSON if turn.role == USER else AGENT
-            found[place] = replace(found[place], evidence=evidence, trust=trust)
-    return found
 
 
-def _proofs(quotes: Sequence[str], turns: Sequence[Sequence[QuotedTurn]]) -> list[QuotedTurn | None]:
+def with_proof(cue: NewCue, proof: Evidence, turn: QuotedTurn) -> NewCue:
+    """Returns a cue whose first evidence stands in this turn, with the trust of the one who says it."""
+    evidence = (structs.replace(proof, ordinal=turn.ordinal), *cue.evidence[1:])
+    return replace(cue, evidence=evidence, trust=PERSON if turn.role == USER else AGENT)
+
+
+def proofs_of(quotes: Sequence[str], turns: Sequence[Sequence[QuotedTurn]]) -> list[QuotedTurn | None]:
     """Returns for each quote the first turn that says it; a user's says only what is not pasted."""
 
     @cache

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 from uuid import UUID
 
 import numpy as np
@@ -37,16 +37,6 @@ BATCH_CHARACTERS = 4_000_000
 T = TypeVar("T")
 _Outcome: TypeAlias = UUID | Objection
 """The id of a memory that was stored, or the reason why it was not."""
-
-
-class Door(NamedTuple):
-    """The objects and settings that all batches of a call share."""
-
-    database: Database
-    counter: TokenCounter
-    workspace: Workspace
-    mask: bool = True
-    provider: EmbeddingProvider | None = None
 
 
 def batch_sizes() -> Iterator[int]:

@@ -2,16 +2,15 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
 
-from app.foundation.db.database import Database, take_lease
-from app.foundation.models.tokens import BundledTokenCounter
-from app.recall.cues.extraction.extracting import extract_session
-from app.storage.memories.remember import Door
+from app.foundation.db.database import take_lease
 from app.storage.tenants.workspace import Workspace
+from app.wiring import Services
 from tests.interfaces.http.calls import get, patch, post
 from tests.interfaces.http.test_sessions import session
 
@@ -110,12 +109,11 @@ async def test_what_a_person_retired_does_not_come_back(client: httpx.AsyncClien
 
 
 async def test_a_deleted_session_takes_its_cues_with_it(
-    client: httpx.AsyncClient, database: Database, workspace: Workspace
+    client: httpx.AsyncClient, services: Services, workspace: Workspace
 ) -> None:
     [cue] = await cues_of(client, *CHART)
     (await client.delete("/api/sessions/s1")).raise_for_status()
-    door = Door(database, BundledTokenCounter(), workspace)
-    await extract_session(door, "s1")
+    await services.extraction.extract_session(workspace, "s1")
     assert (await get(client, f"/api/cues/{cue['id']}"))["state"] == "retired"
 
 
@@ -207,10 +205,10 @@ LONGER = (
 
 
 async def test_a_session_that_changes_meanwhile_is_read_again(
-    client: httpx.AsyncClient, database: Database, workspace: Workspace
+    client: httpx.AsyncClient, services: Services, workspace: Workspace
 ) -> None:
     await post(client, "/api/sessions", session(*CHART))
-    await extract_session(Door(database, BundledTokenCounter(), workspace), "s1", InterruptedChat(client))
+    await replace(services.extraction, chat=InterruptedChat(client)).extract_session(workspace, "s1")
     cues = (await get(client, "/api/sessions/s1"))["cues"]
     assert [cue["message"] for cue in cues if cue["trust"] == "person"] == [2, 6]
     assert await cues_of(client, *LONGER) == [cue for cue in cues if cue["trust"] == "person"]
@@ -231,10 +229,11 @@ class SlowChat(ProposingChat):
 
 
 async def test_of_two_who_make_cues_of_a_session_one_waits_for_the_other(
-    client: httpx.AsyncClient, database: Database, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+    client: httpx.AsyncClient, services: Services, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await post(client, "/api/sessions", session(*CHART))
-    door, chat = Door(database, BundledTokenCounter(), workspace), SlowChat()
+    chat = SlowChat()
+    extraction = replace(services.extraction, chat=chat)
     refused = asyncio.Event()
 
     async def observed(*given: Any) -> bool:
@@ -243,7 +242,7 @@ async def test_of_two_who_make_cues_of_a_session_one_waits_for_the_other(
         return taken
 
     monkeypatch.setattr("app.foundation.db.database.take_lease", observed)
-    both = [asyncio.create_task(extract_session(door, "s1", chat)) for _ in range(2)]
+    both = [asyncio.create_task(extraction.extract_session(workspace, "s1")) for _ in range(2)]
     await refused.wait()
     chat.others.set()
     found = await asyncio.gather(*both)
@@ -251,11 +250,11 @@ async def test_of_two_who_make_cues_of_a_session_one_waits_for_the_other(
 
 
 async def test_a_language_model_proposes_and_the_turns_decide(
-    client: httpx.AsyncClient, database: Database, workspace: Workspace
+    client: httpx.AsyncClient, services: Services, workspace: Workspace
 ) -> None:
     await post(client, "/api/sessions", session(*CHART))
-    door = Door(database, BundledTokenCounter(), workspace)
-    assert len(await extract_session(door, "s1", ProposingChat())) == 1
+    extraction = replace(services.extraction, chat=ProposingChat())
+    assert len(await extraction.extract_session(workspace, "s1")) == 1
     [cue] = (await get(client, "/api/sessions/s1"))["cues"]
     assert (cue["kind"], cue["lesson"], cue["quote"]) == (
         "preference",

@@ -8,9 +8,7 @@ import pytest
 
 from app.foundation.models.protocols import QueryVectors, TokenEmbedder
 from app.recall.cues.cue import NewCue
-from app.recall.cues.keep import add_cues
 from app.recall.retrieval.recall import Query
-from app.storage.memories.remember import Door
 from app.wiring import Services
 from tests.conftest import histories_of
 from tests.interfaces.http.calls import embed, post
@@ -371,9 +369,8 @@ async def test_a_history_with_cues_embeds_once_and_tells_no_cue_twice(
 
 async def test_a_cue_that_is_only_proposed_is_in_no_history(client: httpx.AsyncClient, services: Services) -> None:
     workspace = await services.workspaces.resolve(client.headers["X-Workspace"])
-    door = Door(services.database, services.counter, workspace, provider=services.provider)
     cue = NewCue(kind="correction", trigger="watering the orchids", lesson="Use rain water.")
-    await add_cues(door, [replace(cue, origin="proposed"), replace(cue, lesson="Water them on Mondays.")])
+    await services.cues.add(workspace, [replace(cue, origin="proposed"), replace(cue, lesson="Water them on Mondays.")])
     found = (await client.post("/api/history", json={"query": "watering the orchids", "budget_tokens": 400})).json()
     assert "on Mondays" in found["markdown"]
     assert "rain water" not in found["markdown"]

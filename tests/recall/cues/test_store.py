@@ -17,11 +17,9 @@ from app.recall.cues import index, store
 from app.recall.cues import vectors as stored_vectors
 from app.recall.cues.activate import Activation, Activations, PlanAsked
 from app.recall.cues.cue import NewCue
-from app.recall.cues.index import index_of
-from app.recall.cues.keep import add_cues, embed_cues
+from app.recall.cues.service import Cues
 from app.storage.index.reembed import ModelMoves
 from app.storage.links.store import forget_similar_of_all
-from app.storage.memories.remember import Door
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from tests.conftest import workspace_in
@@ -52,8 +50,8 @@ class Counting(Lent):
         return await super().embed_documents(texts)
 
 
-def door_of(services: Services, provider: EmbeddingProvider, workspace: Workspace) -> Door:
-    return Door(services.database, services.counter, workspace, provider=provider)
+def cues_by(services: Services, provider: EmbeddingProvider) -> Cues:
+    return replace(services, provider=provider).cues
 
 
 async def asked(services: Services, provider: EmbeddingProvider, workspace: Workspace, **given: Any) -> Activation:
@@ -63,20 +61,17 @@ async def asked(services: Services, provider: EmbeddingProvider, workspace: Work
 
 
 async def embedded_again(services: Services, provider: EmbeddingProvider) -> int:
-    async def opened(workspace_id: int) -> Door:
-        return door_of(services, provider, await services.workspaces.resolve_id(workspace_id))
-
-    return await embed_cues(opened, across=services.database.across)
+    return await cues_by(services, provider).embed_lacking(services.database.across)
 
 
 async def test_a_text_is_embedded_once(services: Services, workspace: Workspace) -> None:
     counting = Counting(services.provider)
-    door = door_of(services, counting, workspace)
-    first = await add_cues(door, CUES)
+    cues = cues_by(services, counting)
+    first = await cues.add(workspace, CUES)
     own = [text for text in counting.texts if text.startswith("publishing a release")]
     assert sorted(own) == sorted({*own})
     counting.texts.clear()
-    again = await add_cues(door, [*CUES, replace(CUES[1], lesson="Announce it.")])
+    again = await cues.add(workspace, [*CUES, replace(CUES[1], lesson="Announce it.")])
     assert again.ids[:2] == first.ids
     # The action types are embedded once in a process; everything else is of the third cue.
     assert set(counting.texts) == {"publishing a release", "publishing a release\nAnnounce it."}
@@ -86,7 +81,7 @@ async def test_cues_that_were_stored_without_the_model_are_embedded_when_it_answ
     workspace = await workspace_in(own_services.database, "w")
     counting = Counting(own_services.provider)
     counting.out = True
-    kept = await add_cues(door_of(own_services, counting, workspace), CUES)
+    kept = await cues_by(own_services, counting).add(workspace, CUES)
     found = await asked(own_services, own_services.provider, workspace)
     assert "2 cues have no vectors" in found.degraded
     assert found.cues[0].cue_id == kept.ids[0]
@@ -102,7 +97,7 @@ async def test_cues_that_were_stored_without_the_model_are_embedded_when_it_answ
 
 async def test_cues_are_embedded_again_after_a_change_of_the_model(own_services: Services) -> None:
     database, workspace = own_services.database, await workspace_in(own_services.database, "w")
-    await add_cues(door_of(own_services, own_services.provider, workspace), CUES)
+    await own_services.cues.add(workspace, CUES)
     turned = Turned(own_services.provider)
     moves = ModelMoves(database=database, forget_similar=forget_similar_of_all, grace_seconds=0)
     await moves.reembed(database.across, turned)
@@ -118,7 +113,7 @@ async def test_cues_are_embedded_again_after_a_change_of_the_adapter(
     workspace = await workspace_in(own_services.database, "w")
     for module in (store, stored_vectors, index):
         monkeypatch.setattr(module, "VECTORS_VERSION", "+0")
-    await add_cues(door_of(own_services, own_services.provider, workspace), CUES)
+    await own_services.cues.add(workspace, CUES)
     monkeypatch.undo()
     index._INDEXES.clear()
     assert "2 cues have no vectors" in (await asked(own_services, own_services.provider, workspace)).degraded
@@ -129,14 +124,14 @@ async def test_cues_are_embedded_again_after_a_change_of_the_adapter(
 async def test_an_index_reads_what_another_process_wrote_and_nothing_else(
     services: Services, workspace: Workspace
 ) -> None:
-    await add_cues(door_of(services, services.provider, workspace), CUES)
-    before = await index_of(services.database, services.provider, workspace)
-    assert await index_of(services.database, services.provider, workspace) is before
+    await services.cues.add(workspace, CUES)
+    before = await services.cues.conflicts.indexes.of(workspace)
+    assert await services.cues.conflicts.indexes.of(workspace) is before
     other = Database(services.database.url, pool_size=2)
     try:
-        door = Door(other, services.counter, workspace, provider=services.provider)
-        await add_cues(door, [replace(CUES[0], lesson="Ask the owner of the table.")])
-        assert len((await index_of(other, services.provider, workspace)).known) == 3
+        others = replace(services, database=other)
+        await others.cues.add(workspace, [replace(CUES[0], lesson="Ask the owner of the table.")])
+        assert len((await others.cues.conflicts.indexes.of(workspace)).known) == 3
     finally:
         await other.close()
     found = await asked(services, services.provider, workspace)
@@ -174,7 +169,6 @@ async def test_a_cue_that_holds_later_supersedes_later(client: httpx.AsyncClient
 
 async def test_the_day_comes_on_which_the_newer_one_holds(services: Services, workspace: Workspace) -> None:
     soon = datetime.now(UTC) + timedelta(seconds=1)
-    door = door_of(services, services.provider, workspace)
     old = NewCue(
         kind="preference",
         trigger="indenting Python code",
@@ -184,7 +178,7 @@ async def test_the_day_comes_on_which_the_newer_one_holds(services: Services, wo
     new = replace(
         old, lesson="Indent by one tab.", details={"preferred_over": "indent by four spaces"}, valid_from=soon
     )
-    first = (await add_cues(door, [old, new])).ids[0]
+    first = (await services.cues.add(workspace, [old, new])).ids[0]
     assert isinstance(first, UUID)
     while (cue := await services.cues.get(workspace, first)).state == "active":  # noqa: ASYNC110 - its end is a moment
         await asyncio.sleep(0.1)

@@ -1,33 +1,38 @@
-"""The verb that makes cues of a stored session."""
+"""The verbs that make cues of stored sessions, and of decision records (ADR)."""
 
 import asyncio
 import hashlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 from uuid import UUID
 
 import structlog
 from msgspec import structs
 
-from app.errors import DatabaseUnavailable, LLMUnavailable
-from app.foundation.db.database import hold_lease
+from app.errors import DatabaseUnavailable, InvalidInput, LLMUnavailable
+from app.foundation.db.database import Database, hold_lease
 from app.foundation.db.session import Session
 from app.foundation.models.chat import Chat
+from app.intake.reports import store as reports
 from app.intake.sessions import store as sessions
 from app.intake.sessions.store import StoredMessage
 from app.intake.sessions.transcript import Turn
 from app.recall.cues import store
-from app.recall.cues.cue import PROPOSED, TAKEN_AWAY, Cue, Evidence, NewCue
+from app.recall.cues.cue import ACTIVE, EXTRACTED, PROPOSED, TAKEN_AWAY, Cue, Evidence, NewCue
 from app.recall.cues.edit import drop_stale
 from app.recall.cues.extraction.extract import extract
 from app.recall.cues.extraction.llm import SCHEMA, prompt_of, proposals, unite
-from app.recall.cues.keep import MOST_AT_ONCE, add_cues, given_of
+from app.recall.cues.extraction.records import FOLLOWS, replace_others, text_of, with_file
+from app.recall.cues.extraction.sections import ACCEPTED, SUPERSEDED, record_in
+from app.recall.cues.keep import MOST_AT_ONCE, given_of
 from app.recall.cues.review import store as tending
-from app.recall.cues.review.review import propose
+from app.recall.cues.review.review import Reviews
 from app.recall.cues.review.rules import CANDIDATE, Proposal
-from app.storage.memories.remember import Door
+from app.recall.cues.service import Cues
+from app.storage.tenants.workspace import Workspace
 
 RULES = 13
 """Version of the rules. It goes up when they find other cues, so that sessions are read once more."""
@@ -49,73 +54,6 @@ class _SessionTurns(NamedTuple):
     """The digest that it had when it was read last; empty if it never was."""
     cues: Sequence[Cue]
     """The cues with evidence in it, with those that a person took away."""
-
-
-async def extract_session(door: Door, session_id: str, chat: Chat | None = None) -> list[UUID]:
-    """Makes cues of a stored session, if it has changed since; cues that no turn supports any longer are retired.
-
-    Returns the cues of its turns; one at two turns stands twice.
-
-    Who makes cues of a session makes them alone; others wait for it, and find them made. The rules find cues, and a
-    language model, if there is one, proposes more; those whose quote is in no turn are dropped.
-
-    Raises:
-        DatabaseUnavailable: the session is read again by the next job.
-    """
-    async with door.database.session(door.workspace, transaction=False) as session:
-        known = await sessions.known_session(session, session_id)
-    while known is not None:
-        work = {"source_id": known.source_id}
-        async with hold_lease(door.database, door.workspace, sessions.LEASE, work) as is_ours:
-            if is_ours:
-                return await _extract(door, session_id, chat)
-        await asyncio.sleep(PAUSE_SECONDS)
-    return []
-
-
-async def _extract(door: Door, session_id: str, chat: Chat | None) -> list[UUID]:
-    for _ in range(ATTEMPTS):
-        async with door.database.session(door.workspace, transaction=False) as session:
-            reading = await _read(session, session_id)
-        if reading is None:
-            return []
-        if reading.digest == reading.read_last:
-            kept = [cue for cue in reading.cues if cue.state not in TAKEN_AWAY]
-            return [cue.cue_id for cue in kept for _ in cue.proofs_in(reading.source_id)]
-        supported = await _store_cues(door, session_id, reading, chat)
-        async with door.database.session(door.workspace) as session:
-            is_finished = await _finish(session, session_id, reading, supported)
-        if is_finished:
-            return [cue_id for cue_id, _ in supported]
-    raise DatabaseUnavailable("others change the session while cues are made of it; try again")
-
-
-async def _store_cues(
-    door: Door, session_id: str, reading: _SessionTurns, chat: Chat | None
-) -> list[tuple[UUID, Evidence]]:
-    turns: dict[int | None, StoredMessage] = {message.ordinal: message for message in reading.messages}
-    found = await _cues_in(reading.messages, chat)
-    cues = _as_known([_of_turn(cue, session_id, reading.source_id, turns) for cue in found], reading)
-    supported: list[tuple[UUID, Evidence]] = []
-    for start in range(0, len(cues), MOST_AT_ONCE):
-        batch = cues[start : start + MOST_AT_ONCE]
-        kept = await add_cues(door, batch)
-        supported += [(key, cue.evidence[0]) for key, cue in zip(kept.ids, batch, strict=True) if key]
-    await _propose(door, [cue_id for cue_id, _ in supported])
-    return supported
-
-
-async def _propose(door: Door, ids: Sequence[UUID]) -> None:
-    async with door.database.session(door.workspace, transaction=False) as session:
-        found = await store.read(session, ids)
-    pending = [cue for cue in found.values() if cue.state == PROPOSED]
-    reasons = [
-        f"turn {cue.evidence[0].ordinal} of session {cue.evidence[0].session} may hold a lasting lesson"
-        f" ({cue.confidence:.0%}): “{cue.lesson}”"
-        for cue in pending
-    ]
-    new = zip(pending, reasons, strict=True)
-    await propose(door, [Proposal(change=CANDIDATE, cue_ids=(), target_id=cue.cue_id, reason=why) for cue, why in new])
 
 
 async def _finish(
@@ -170,23 +108,140 @@ def _digest(messages: Sequence[StoredMessage]) -> bytes:
     return hashlib.blake2b(f"{RULES}\0{said}".encode("utf-8", "replace"), digest_size=16).digest()
 
 
-async def _cues_in(messages: Sequence[StoredMessage], chat: Chat | None) -> list[NewCue]:
-    turns = [
-        Turn(ordinal=item.ordinal, role=item.role, text=item.text, at=item.at, tools=item.tools) for item in messages
-    ]
-    found = await asyncio.to_thread(extract, turns)
-    prompt = "" if chat is None else await asyncio.to_thread(prompt_of, turns)
-    if chat is None or not prompt:
-        return found
-    try:
-        return unite(found, proposals(await chat.complete(prompt, SCHEMA), turns))
-    except LLMUnavailable as error:
-        logger.warning("the rules alone find cues", reason=str(error))
-        return found
-
-
 def _of_turn(cue: NewCue, session_id: str, source_id: UUID, turns: Mapping[int | None, StoredMessage]) -> NewCue:
     (proof,) = cue.evidence
     turn = turns[proof.ordinal]
     proof = structs.replace(proof, source_id=source_id, memory_id=turn.memory_id, session=session_id, at=turn.at)
     return replace(cue, evidence=(proof,), valid_from=turn.at, tags=turn.tags)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extraction:
+    """Makes cues of stored sessions and of decision records, and keeps them in step with these."""
+
+    database: Database
+    cues: Cues
+    reviews: Reviews
+    chat: Chat | None = None
+    """Proposes more cues than the rules find."""
+
+    async def extract_session(self, workspace: Workspace, session_id: str) -> list[UUID]:
+        """Makes cues of a stored session, if it has changed since; cues that no turn supports any longer are retired.
+
+        Returns the cues of its turns; one at two turns stands twice.
+
+        Who makes cues of a session makes them alone; others wait for it, and find them made. The rules find cues, and a
+        language model, if there is one, proposes more; those whose quote is in no turn are dropped.
+
+        Raises:
+            DatabaseUnavailable: the session is read again by the next job.
+        """
+        async with self.database.session(workspace, transaction=False) as session:
+            known = await sessions.known_session(session, session_id)
+        while known is not None:
+            work = {"source_id": known.source_id}
+            async with hold_lease(self.database, workspace, sessions.LEASE, work) as is_ours:
+                if is_ours:
+                    return await self._extract(workspace, session_id)
+            await asyncio.sleep(PAUSE_SECONDS)
+        return []
+
+    async def _extract(self, workspace: Workspace, session_id: str) -> list[UUID]:
+        for _ in range(ATTEMPTS):
+            async with self.database.session(workspace, transaction=False) as session:
+                reading = await _read(session, session_id)
+            if reading is None:
+                return []
+            if reading.digest == reading.read_last:
+                kept = [cue for cue in reading.cues if cue.state not in TAKEN_AWAY]
+                return [cue.cue_id for cue in kept for _ in cue.proofs_in(reading.source_id)]
+            supported = await self._store_cues(workspace, session_id, reading)
+            async with self.database.session(workspace) as session:
+                is_finished = await _finish(session, session_id, reading, supported)
+            if is_finished:
+                return [cue_id for cue_id, _ in supported]
+        raise DatabaseUnavailable("others change the session while cues are made of it; try again")
+
+    async def _store_cues(
+        self, workspace: Workspace, session_id: str, reading: _SessionTurns
+    ) -> list[tuple[UUID, Evidence]]:
+        turns: dict[int | None, StoredMessage] = {message.ordinal: message for message in reading.messages}
+        found = await self._cues_in(reading.messages)
+        cues = _as_known([_of_turn(cue, session_id, reading.source_id, turns) for cue in found], reading)
+        supported: list[tuple[UUID, Evidence]] = []
+        for start in range(0, len(cues), MOST_AT_ONCE):
+            batch = cues[start : start + MOST_AT_ONCE]
+            kept = await self.cues.add(workspace, batch)
+            supported += [(key, cue.evidence[0]) for key, cue in zip(kept.ids, batch, strict=True) if key]
+        await self._propose(workspace, [cue_id for cue_id, _ in supported])
+        return supported
+
+    async def _propose(self, workspace: Workspace, ids: Sequence[UUID]) -> None:
+        async with self.database.session(workspace, transaction=False) as session:
+            found = await store.read(session, ids)
+        pending = [cue for cue in found.values() if cue.state == PROPOSED]
+        reasons = [
+            f"turn {cue.evidence[0].ordinal} of session {cue.evidence[0].session} may hold a lasting lesson"
+            f" ({cue.confidence:.0%}): “{cue.lesson}”"
+            for cue in pending
+        ]
+        new = zip(pending, reasons, strict=True)
+        await self.reviews.propose(
+            workspace, [Proposal(change=CANDIDATE, cue_ids=(), target_id=cue.cue_id, reason=why) for cue, why in new]
+        )
+
+    async def _cues_in(self, messages: Sequence[StoredMessage]) -> list[NewCue]:
+        turns = [
+            Turn(ordinal=item.ordinal, role=item.role, text=item.text, at=item.at, tools=item.tools)
+            for item in messages
+        ]
+        found = await asyncio.to_thread(extract, turns)
+        prompt = "" if self.chat is None else await asyncio.to_thread(prompt_of, turns)
+        if self.chat is None or not prompt:
+            return found
+        try:
+            return unite(found, proposals(await self.chat.complete(prompt, SCHEMA), turns))
+        except LLMUnavailable as error:
+            logger.warning("the rules alone find cues", reason=str(error))
+            return found
+
+    async def extract_decision(self, workspace: Workspace, source_id: UUID) -> None:
+        """Makes the cues of a file those of its present content: one for a decision that it records.
+
+        A changed record changes its cue, which keeps its id. The cue of a record that was deleted, deprecated or never
+        accepted is retired; that of a superseded one names the cue of the record that holds in its place.
+
+        Raises:
+            DatabaseUnavailable: the file is read again by the next job.
+        """
+        async with self.database.session(workspace, transaction=False) as session:
+            chunks = await reports.document(session, source_id)
+            known = [cue for cue in await store.of_source(session, source_id) if cue.origin == EXTRACTED]
+        record = await asyncio.to_thread(record_in, text_of(chunks), chunks[0].path) if chunks else None
+        proofs: list[tuple[UUID, Evidence]] = []
+        stored: UUID | None = None
+        if record is not None and record.state in {ACCEPTED, SUPERSEDED}:
+            cue = with_file(record.cue, chunks, source_id)
+            same = [item for item in known if (item.trigger, item.lesson) == (cue.trigger, cue.lesson) or item.edited]
+            proofs = [(item.cue_id, proof) for item in same if item.state != ACTIVE for proof in item.evidence]
+            if all(item.state == ACTIVE for item in same):
+                stored = await self._store_decision(workspace, cue, [item for item in known if item.state == ACTIVE])
+                proofs = [] if stored is None else [(stored, cue.evidence[0])]
+        async with self.database.session(workspace) as session:
+            await drop_stale(session, source_id, proofs)
+            if record and stored and not await replace_others(session, record, stored, chunks[0].uri):
+                await drop_stale(session, source_id, [])
+
+    async def _store_decision(self, workspace: Workspace, cue: NewCue, known: Sequence[Cue]) -> UUID | None:
+        """Stores the cue, in place of the known one of its file, of which what a person changed stays.
+
+        Returns None if it cannot be stored.
+        """
+        if known:
+            cue = replace(cue, **{name: getattr(known[0], name) for name in FOLLOWS if name in known[0].edited})
+        changed = {name: getattr(cue, name) for name in FOLLOWS}
+        if known and any(getattr(known[0], name) != value for name, value in changed.items()):
+            # If another cue says this already, that one gets the evidence, and the known one is retired.
+            with suppress(InvalidInput):
+                await self.cues.edit(workspace, known[0].cue_id, changed, by_person=False)
+        return (await self.cues.add(workspace, [cue])).ids[0]

@@ -5,12 +5,14 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
 from app.errors import InvalidInput, NotFound
+from app.foundation.db.database import Database
 from app.foundation.text.words import content_words
 from app.intake.cases.extract import in_run
 from app.intake.cases.judgement import FoundJudgement
@@ -18,25 +20,43 @@ from app.intake.runs import store as runs
 from app.intake.runs.observations.observation import cut_line
 from app.intake.runs.run import Run
 from app.intake.sessions import store as sessions
-from app.recall.cues import store as cues
-from app.recall.cues.conflicts import OF_ANY_WISH, contradict, near_pairs
+from app.recall.cues import evidence as evidence_store
+from app.recall.cues import store as stored_cues
+from app.recall.cues.conflicts import OF_ANY_WISH, contradict
 from app.recall.cues.cue import (
     ACTIVE,
+    AGENT,
+    CONSEQUENCES,
     CORRECTION,
     EXTRACTED,
     LIST_LIMIT,
     LONGEST_LESSON,
     PRECEDENT,
     PREFERENCE,
+    PROCEDURE,
+    PROPOSED,
     TOGETHER,
     Cue,
+    Evidence,
+    NewCue,
     cut,
 )
-from app.recall.cues.edit import edit_cue
+from app.recall.cues.edit import retire_in
+from app.recall.cues.keep import given_of
 from app.recall.cues.outcomes import LOW_SCORE
-from app.recall.cues.review.procedures import mine_procedures
-from app.recall.cues.review.review import propose
-from app.recall.cues.review.rules import MERGE, Proposal
+from app.recall.cues.review import store as proposal_store
+from app.recall.cues.review.procedures import (
+    FEWEST_SESSIONS,
+    FEWEST_STEPS,
+    ActedSession,
+    Names,
+    acts_of,
+    are_one_procedure,
+    sequences_with,
+)
+from app.recall.cues.review.review import Reviews
+from app.recall.cues.review.rules import MERGE, REPEATED, Proposal
+from app.recall.cues.service import Cues
 from app.recall.cues.signs import STATED, patterns
 from app.recall.cues.store import CueFilter
 from app.recall.cues.ways import rejected_things
@@ -44,8 +64,8 @@ from app.storage.links import store as links
 from app.storage.links.relations import DERIVED_FROM, Link
 from app.storage.memories.gate import screen_memory
 from app.storage.memories.memory import Memory, NewMemory
-from app.storage.memories.remember import Door
 from app.storage.memories.service import LARGEST_PAGE
+from app.storage.tenants.workspace import Workspace
 
 SAME_WISH = 0.65
 """Cosine of the texts of two cues from which they are one wish. Of 70 invented sessions the pairs above it are one, and
@@ -58,34 +78,15 @@ NAMED_SHARE = 0.6
 TASK_CHARACTERS, ISSUE_CHARACTERS = 200, 120
 HIGH_SCORE = 8.0
 """Score from which on a run without a verdict confirms the precedent."""
+COMPARED_SESSIONS = 40
+"""Sessions that a new one is compared with: those that share most kinds of acts."""
+READ_SESSIONS = 10
+"""Most sessions whose turns are read for the evidence and the goal of a new procedure."""
+MOST_STORED = 1_000
+DOUBTED = 2
+"""Sessions that count as much as the doubt: the confidence is 0.6 for three of them, 0.83 for ten."""
 TRUE, FALSE = 2.0, 0.5
 """Factors of the odds that a lesson of an accepted run, or of a bad one, lasts."""
-
-
-async def mine_session(door: Door, session_id: str) -> list[UUID]:
-    """Compares a session with others: repeated acts, wishes that are one, and precedents whose run was judged.
-
-    Returns the procedures that its acts show.
-    """
-    procedures = await mine_procedures(door, session_id)
-    await _unite_wishes(door, session_id)
-    await judge_precedents(door, session_id)
-    return procedures
-
-
-async def _unite_wishes(door: Door, session_id: str) -> None:
-    """Merges the wishes of a session into those of others that mean the same; without vectors, none.
-
-    The one with the most evidence gets that of all sessions, and more confidence. What a person parted is not merged
-    again.
-    """
-    async with door.database.session(door.workspace, transaction=False) as session:
-        known = await sessions.known_session(session, session_id)
-        own = [] if known is None else [cue for cue in await cues.of_source(session, known.source_id) if _is_wish(cue)]
-    pairs = await near_pairs(door, [cue.cue_id for cue in own], form=TOGETHER, least=SAME_WISH, most=LIST_LIMIT)
-    groups = [(one, [other for _, other in near]) for one, near in groupby(pairs, itemgetter(0))]
-    same = [(one, [other for other in others if is_one_wish(one, other)]) for one, others in groups]
-    await propose(door, [_merge([one, *others]) for one, others in same if others])
 
 
 def _is_wish(cue: Cue) -> bool:
@@ -110,42 +111,6 @@ def _merge(same: Sequence[Cue]) -> Proposal:
         target_id=target.cue_id,
         reason=f"the same wish in several sessions: “{target.lesson}”",
     )
-
-
-async def judge_precedents(door: Door, session_id: str | None = None) -> int:
-    """Gives precedents, of a session or of all, the outcome of the judged run that they name; returns their number.
-
-    One that names no run, or whose run nobody has judged yet, is looked at again. What a person edited stays.
-    """
-    async with door.database.session(door.workspace, transaction=False) as session:
-        if session_id is None:
-            asked = CueFilter(kinds=(PRECEDENT,), states=(ACTIVE,))
-            known: Sequence[Cue] = await cues.page(session, asked, after=None, limit=LARGEST_PAGE)
-        else:
-            source = await sessions.known_session(session, session_id)
-            known = [] if source is None else await cues.of_source(session, source.source_id)
-        own = [cue for cue in known if cue.kind == PRECEDENT and cue.origin == EXTRACTED and cue.state == ACTIVE]
-        unjudged = [cue for cue in own if not (cue.suspect or cue.edited or cue.details.get("outcome"))]
-        judged = await runs.page(session, conditions=[JUDGED], values={}, limit=COMPARED_RUNS) if unjudged else []
-    found = await asyncio.to_thread(runs_named, unjudged, judged)
-    return sum([await _judge(door, cue, found[cue.cue_id]) for cue in unjudged if cue.cue_id in found])
-
-
-async def _judge(door: Door, cue: Cue, run: Run) -> bool:
-    async with door.database.session(door.workspace, transaction=False) as session:
-        written = [item for item in await runs.made_of(session, run.run_id) if item.kind == "observation"]
-    changed = _with_outcome(cue, run, written)
-    # The words of a run are no person's: what the scan finds in them must not bar the person's own lesson.
-    text = NewMemory(kind="cue", title=changed["details"]["action"], body=changed["lesson"])
-    if (await asyncio.to_thread(screen_memory, text, mask=door.mask)).findings:
-        return False
-    try:
-        await edit_cue(door, cue.cue_id, changed, by_person=False)
-    except (InvalidInput, NotFound):
-        return False  # Another cue says the same, or the cue was deleted meanwhile.
-    async with door.database.session(door.workspace) as session:
-        await links.add(session, [Link(cue.cue_id, memory.memory_id, DERIVED_FROM) for memory in written[:1]])
-    return True
 
 
 def runs_named(precedents: Sequence[Cue], judged: Sequence[Run]) -> dict[UUID, Run]:
@@ -199,3 +164,172 @@ def _confidence(before: float, judgement: FoundJudgement) -> float:
     is_good = passed is True or (score is not None and score >= HIGH_SCORE)
     factor = FALSE if is_bad else TRUE if is_good else 1.0
     return round(factor * before / (factor * before + 1 - before), 3)
+
+
+def _steps(cue: Cue) -> Names:
+    return tuple(cue.details.get("steps") or ())
+
+
+def _with_proof(cue: Cue, acted: ActedSession, proof: Evidence) -> NewCue:
+    """Returns a procedure as it is stored, with its evidence in one more session."""
+    count = len({item.session for item in cue.evidence} | {acted.session_id})
+    return replace(given_of(cue, {"confidence": count / (count + DOUBTED)}), evidence=(proof,))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mining:
+    """Compares sessions with others and with runs."""
+
+    database: Database
+    cues: Cues
+    reviews: Reviews
+
+    async def mine(self, workspace: Workspace, session_id: str) -> list[UUID]:
+        """Compares a session with others: repeated acts, wishes that are one, and precedents whose run was judged.
+
+        Returns the procedures that its acts show.
+        """
+        procedures = await self._mine_procedures(workspace, session_id)
+        await self._unite_wishes(workspace, session_id)
+        await self.judge_precedents(workspace, session_id)
+        return procedures
+
+    async def _unite_wishes(self, workspace: Workspace, session_id: str) -> None:
+        """Merges the wishes of a session into those of others that mean the same; without vectors, none.
+
+        The one with the most evidence gets that of all sessions, and more confidence. What a person parted is not
+        merged again.
+        """
+        async with self.database.session(workspace, transaction=False) as session:
+            known = await sessions.known_session(session, session_id)
+            own = (
+                []
+                if known is None
+                else [cue for cue in await stored_cues.of_source(session, known.source_id) if _is_wish(cue)]
+            )
+        pairs = await self.cues.conflicts.near_pairs(
+            workspace, [cue.cue_id for cue in own], form=TOGETHER, least=SAME_WISH, most=LIST_LIMIT
+        )
+        groups = [(one, [other for _, other in near]) for one, near in groupby(pairs, itemgetter(0))]
+        same = [(one, [other for other in others if is_one_wish(one, other)]) for one, others in groups]
+        await self.reviews.propose(workspace, [_merge([one, *others]) for one, others in same if others])
+
+    async def judge_precedents(self, workspace: Workspace, session_id: str | None = None) -> int:
+        """Gives precedents, of a session or of all, the outcome of the judged run that they name; returns their number.
+
+        One that names no run, or whose run nobody has judged yet, is looked at again. What a person edited stays.
+        """
+        async with self.database.session(workspace, transaction=False) as session:
+            if session_id is None:
+                asked = CueFilter(kinds=(PRECEDENT,), states=(ACTIVE,))
+                known: Sequence[Cue] = await stored_cues.page(session, asked, after=None, limit=LARGEST_PAGE)
+            else:
+                source = await sessions.known_session(session, session_id)
+                known = [] if source is None else await stored_cues.of_source(session, source.source_id)
+            own = [cue for cue in known if cue.kind == PRECEDENT and cue.origin == EXTRACTED and cue.state == ACTIVE]
+            unjudged = [cue for cue in own if not (cue.suspect or cue.edited or cue.details.get("outcome"))]
+            judged = await runs.page(session, conditions=[JUDGED], values={}, limit=COMPARED_RUNS) if unjudged else []
+        found = await asyncio.to_thread(runs_named, unjudged, judged)
+        return sum([await self._judge(workspace, cue, found[cue.cue_id]) for cue in unjudged if cue.cue_id in found])
+
+    async def _judge(self, workspace: Workspace, cue: Cue, run: Run) -> bool:
+        async with self.database.session(workspace, transaction=False) as session:
+            written = [item for item in await runs.made_of(session, run.run_id) if item.kind == "observation"]
+        changed = _with_outcome(cue, run, written)
+        # The words of a run are no person's: what the scan finds in them must not bar the person's own lesson.
+        text = NewMemory(kind="cue", title=changed["details"]["action"], body=changed["lesson"])
+        if (await asyncio.to_thread(screen_memory, text, mask=self.cues.mask)).findings:
+            return False
+        try:
+            await self.cues.edit(workspace, cue.cue_id, changed, by_person=False)
+        except (InvalidInput, NotFound):
+            return False  # Another cue says the same, or the cue was deleted meanwhile.
+        async with self.database.session(workspace) as session:
+            await links.add(session, [Link(cue.cue_id, memory.memory_id, DERIVED_FROM) for memory in written[:1]])
+        return True
+
+    async def _mine_procedures(self, workspace: Workspace, session_id: str) -> list[UUID]:
+        """Proposes the procedures that a session shares with others; returns those that it has.
+
+        Acts that FEWEST_SESSIONS have in the same order, with others between them, are proposed as a procedure, with
+        its evidence in each of them. A procedure that was found before gets, or loses, its evidence in this session;
+        one that nobody has accepted, and that too few sessions support now, is withdrawn.
+        """
+        async with self.database.session(workspace, transaction=False) as session:
+            known = await sessions.known_session(session, session_id)
+            if known is None:
+                return []
+            messages = [] if known.deleted else await sessions.messages(session, known.source_id)
+        acted = ActedSession(session_id, await asyncio.to_thread(acts_of, messages), messages)
+        async with self.database.session(workspace) as session:
+            await evidence_store.save_acts(session, known.source_id, acted.names)
+            others = await evidence_store.sessions_sharing(
+                session, known.source_id, acted.names, fewest=FEWEST_STEPS, limit=COMPARED_SESSIONS
+            )
+            stored = await stored_cues.page(session, CueFilter(kinds=(PROCEDURE,)), after=None, limit=MOST_STORED)
+            procedures = [cue for cue in stored if cue.origin == PROPOSED]
+            await evidence_store.forget_proofs(session, known.source_id, [cue.cue_id for cue in procedures])
+        proofs = {cue.cue_id: acted.proof(_steps(cue)) for cue in procedures if cue.state in {ACTIVE, PROPOSED}}
+        supported = [cue for cue in procedures if proofs.get(cue.cue_id)]
+        if supported:
+            shown = [_with_proof(cue, acted, proof) for cue in supported if (proof := proofs[cue.cue_id])]
+            await self.cues.add(workspace, shown)
+        await self._withdraw(workspace, [item for item in procedures if item not in supported])
+        found = await asyncio.to_thread(sequences_with, acted.names, list(others.values()))
+        new = [item for item in found if not any(are_one_procedure(item.steps, _steps(cue)) for cue in procedures)]
+        ids = [known.source_id, *others]
+        proposed = [
+            await self._propose_procedure(workspace, acted, item.steps, [ids[at] for at in item.sessions[1:]])
+            for item in new
+        ]
+        return [*(cue.cue_id for cue in supported), *filter(None, proposed)]
+
+    async def _withdraw(self, workspace: Workspace, lost: Sequence[Cue]) -> None:
+        undecided = [cue.cue_id for cue in lost if cue.state == PROPOSED]
+        async with self.database.session(workspace) as session:
+            now = await stored_cues.read(session, undecided)
+            gone = [
+                cue_id for cue_id, cue in now.items() if len({item.session for item in cue.evidence}) < FEWEST_SESSIONS
+            ]
+            await retire_in(session, gone)
+            await proposal_store.withdraw(session, REPEATED, gone)
+
+    async def _propose_procedure(
+        self, workspace: Workspace, acted: ActedSession, steps: Names, others: Sequence[UUID]
+    ) -> UUID | None:
+        """Stores a procedure and proposes it; returns None if it cannot be stored."""
+        shown = [acted, *await self._read_acts(workspace, others[: READ_SESSIONS - 1])]
+        proofs = [(item, proof) for item in shown if (proof := item.proof(steps)) is not None]
+        count = 1 + len(others)
+        # The shortest request says least of its own case.
+        requests = filter(None, (item.request(proof) for item, proof in proofs))
+        goal = min(requests, key=len, default=f"work that begins with: {steps[0]}")
+        evidence = tuple(proof for _, proof in proofs)[:LIST_LIMIT]
+        numbered = " ".join(f"({number}) {step}" for number, step in enumerate(steps, 1))
+        new = NewCue(
+            kind=PROCEDURE,
+            trigger=goal,
+            lesson=cut(f"Take these steps in this order: {numbered}", LONGEST_LESSON),
+            details={"goal": goal, "steps": list(steps)},
+            confidence=count / (count + DOUBTED),
+            consequence=CONSEQUENCES["low"],
+            quote=evidence[0].quote,
+            evidence=evidence,
+            trust=AGENT,
+            origin=PROPOSED,
+        )
+        (cue_id,) = (await self.cues.add(workspace, [new])).ids
+        if cue_id is None:
+            return None
+        reason = f"the same {len(steps)} steps in {count} sessions: {' → '.join(steps)}"
+        await self.reviews.propose(workspace, [Proposal(change=REPEATED, cue_ids=(), target_id=cue_id, reason=reason)])
+        return cue_id
+
+    async def _read_acts(self, workspace: Workspace, ids: Sequence[UUID]) -> list[ActedSession]:
+        async with self.database.session(workspace, transaction=False) as session:
+            names = await evidence_store.session_names(session, ids)
+            read = [(names[source_id], await sessions.messages(session, source_id)) for source_id in ids]
+        return [
+            ActedSession(session_id, await asyncio.to_thread(acts_of, messages), messages)
+            for session_id, messages in read
+        ]

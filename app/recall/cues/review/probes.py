@@ -50,7 +50,7 @@ def plans_of(trigger: str) -> Sequence[str]:
     return [form.format(trigger=told) for form in probe_texts()["plans"]]
 
 
-async def run_probes(activations: Activations, workspace: Workspace, *, limit: int) -> ProbeReport:
+async def run_probes(stored: Cues, activations: Activations, workspace: Workspace, *, limit: int) -> ProbeReport:
     """Returns whether the newest cues fire for plans made of their triggers, and what share of unrelated plans fires.
 
     Nothing is logged, and no count changes.
@@ -58,7 +58,7 @@ async def run_probes(activations: Activations, workspace: Workspace, *, limit: i
     Raises:
         InvalidInput: a limit out of range.
     """
-    cues = await Cues(database=activations.database).page(workspace, asked=CueFilter(states=(ACTIVE,)), limit=limit)
+    cues = await stored.page(workspace, asked=CueFilter(states=(ACTIVE,)), limit=limit)
 
     async def fire(plans: Sequence[str]) -> list[frozenset[UUID]]:
         found = await activations.fire(workspace, [PlanAsked(plan=plan, trial=True) for plan in plans])

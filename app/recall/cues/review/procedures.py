@@ -1,57 +1,28 @@
-"""The verb that mines procedures: sequences of the tools that agents use, which several sessions share."""
+"""Finds procedures: sequences of the tools that agents use, which several sessions share. Pure."""
 
-import asyncio
 import functools
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import islice
 from pathlib import PurePosixPath
 from typing import NamedTuple, TypeAlias
-from uuid import UUID
 
 import msgspec
 
 from app.foundation.text.data import read_toml
 from app.foundation.text.prose import speech_of
-from app.intake.sessions import store as sessions
 from app.intake.sessions.artifacts import DELETED, touches_of
 from app.intake.sessions.prepare import act
 from app.intake.sessions.store import StoredMessage
 from app.intake.sessions.transcript import ASSISTANT, USER, ToolUse, Turn
-from app.recall.cues import evidence as evidence_store
-from app.recall.cues import store as cues
 from app.recall.cues.commands import words_of_commands
 from app.recall.cues.cue import (
-    ACTIVE,
-    AGENT,
-    CONSEQUENCES,
-    LIST_LIMIT,
-    LONGEST_LESSON,
     LONGEST_TRIGGER,
-    PROCEDURE,
-    PROPOSED,
-    Cue,
     Evidence,
-    NewCue,
     cut,
 )
-from app.recall.cues.edit import retire_in
-from app.recall.cues.keep import add_cues, given_of
-from app.recall.cues.review import store
-from app.recall.cues.review.review import propose
-from app.recall.cues.review.rules import REPEATED, Proposal
-from app.recall.cues.store import CueFilter
-from app.storage.memories.remember import Door
 
-COMPARED_SESSIONS = 40
-"""Sessions that a new one is compared with: those that share most kinds of acts."""
-READ_SESSIONS = 10
-"""Most sessions whose turns are read for the evidence and the goal of a new procedure."""
-MOST_STORED = 1_000
 MOST_OF_A_TURN = 40
-DOUBTED = 2
-"""Sessions that count as much as the doubt: the confidence is 0.6 for three of them, 0.83 for ten."""
 MOST_WORDS = 3
 LONGEST_NAME, LONGEST_QUOTE = 120, 300
 BARE = re.compile(r"^[A-Za-z][\w:-]*$")
@@ -207,7 +178,7 @@ def are_one_procedure(one: Names, other: Names) -> bool:
     return len(set(one) & set(other)) >= ALIKE * min(len(one), len(other))
 
 
-class _ActedSession(NamedTuple):
+class ActedSession(NamedTuple):
     """A session with what its agent did."""
 
     session_id: str
@@ -231,95 +202,3 @@ class _ActedSession(NamedTuple):
         before = [item for item in self.messages if item.role == USER and item.ordinal < (proof.ordinal or 0)]
         spoken = [" ".join(speech_of(item.text).text.split()) for item in before]
         return cut(next(filter(None, reversed(spoken)), ""), LONGEST_TRIGGER)
-
-
-async def mine_procedures(door: Door, session_id: str) -> list[UUID]:
-    """Proposes the procedures that a session shares with others; returns those that it has.
-
-    Acts that FEWEST_SESSIONS have in the same order, with others between them, are proposed as a procedure, with its
-    evidence in each of them. A procedure that was found before gets, or loses, its evidence in this session; one that
-    nobody has accepted, and that too few sessions support now, is withdrawn.
-    """
-    async with door.database.session(door.workspace, transaction=False) as session:
-        known = await sessions.known_session(session, session_id)
-        if known is None:
-            return []
-        messages = [] if known.deleted else await sessions.messages(session, known.source_id)
-    acted = _ActedSession(session_id, await asyncio.to_thread(acts_of, messages), messages)
-    async with door.database.session(door.workspace) as session:
-        await evidence_store.save_acts(session, known.source_id, acted.names)
-        others = await evidence_store.sessions_sharing(
-            session, known.source_id, acted.names, fewest=FEWEST_STEPS, limit=COMPARED_SESSIONS
-        )
-        stored = await cues.page(session, CueFilter(kinds=(PROCEDURE,)), after=None, limit=MOST_STORED)
-        procedures = [cue for cue in stored if cue.origin == PROPOSED]
-        await evidence_store.forget_proofs(session, known.source_id, [cue.cue_id for cue in procedures])
-    proofs = {cue.cue_id: acted.proof(_steps(cue)) for cue in procedures if cue.state in {ACTIVE, PROPOSED}}
-    supported = [cue for cue in procedures if proofs.get(cue.cue_id)]
-    if supported:
-        shown = [_with_proof(cue, acted, proof) for cue in supported if (proof := proofs[cue.cue_id])]
-        await add_cues(door, shown)
-    await _withdraw(door, [item for item in procedures if item not in supported])
-    found = await asyncio.to_thread(sequences_with, acted.names, list(others.values()))
-    new = [item for item in found if not any(are_one_procedure(item.steps, _steps(cue)) for cue in procedures)]
-    ids = [known.source_id, *others]
-    proposed = [await _propose(door, acted, item.steps, [ids[at] for at in item.sessions[1:]]) for item in new]
-    return [*(cue.cue_id for cue in supported), *filter(None, proposed)]
-
-
-def _steps(cue: Cue) -> Names:
-    return tuple(cue.details.get("steps") or ())
-
-
-def _with_proof(cue: Cue, acted: _ActedSession, proof: Evidence) -> NewCue:
-    """Returns a procedure as it is stored, with its evidence in one more session."""
-    count = len({item.session for item in cue.evidence} | {acted.session_id})
-    return replace(given_of(cue, {"confidence": count / (count + DOUBTED)}), evidence=(proof,))
-
-
-async def _withdraw(door: Door, lost: Sequence[Cue]) -> None:
-    undecided = [cue.cue_id for cue in lost if cue.state == PROPOSED]
-    async with door.database.session(door.workspace) as session:
-        now = await cues.read(session, undecided)
-        gone = [cue_id for cue_id, cue in now.items() if len({item.session for item in cue.evidence}) < FEWEST_SESSIONS]
-        await retire_in(session, gone)
-        await store.withdraw(session, REPEATED, gone)
-
-
-async def _propose(door: Door, acted: _ActedSession, steps: Names, others: Sequence[UUID]) -> UUID | None:
-    """Stores a procedure and proposes it; returns None if it cannot be stored."""
-    shown = [acted, *await _read(door, others[: READ_SESSIONS - 1])]
-    proofs = [(item, proof) for item in shown if (proof := item.proof(steps)) is not None]
-    count = 1 + len(others)
-    # The shortest request says least of its own case.
-    requests = filter(None, (item.request(proof) for item, proof in proofs))
-    goal = min(requests, key=len, default=f"work that begins with: {steps[0]}")
-    evidence = tuple(proof for _, proof in proofs)[:LIST_LIMIT]
-    numbered = " ".join(f"({number}) {step}" for number, step in enumerate(steps, 1))
-    new = NewCue(
-        kind=PROCEDURE,
-        trigger=goal,
-        lesson=cut(f"Take these steps in this order: {numbered}", LONGEST_LESSON),
-        details={"goal": goal, "steps": list(steps)},
-        confidence=count / (count + DOUBTED),
-        consequence=CONSEQUENCES["low"],
-        quote=evidence[0].quote,
-        evidence=evidence,
-        trust=AGENT,
-        origin=PROPOSED,
-    )
-    (cue_id,) = (await add_cues(door, [new])).ids
-    if cue_id is None:
-        return None
-    reason = f"the same {len(steps)} steps in {count} sessions: {' → '.join(steps)}"
-    await propose(door, [Proposal(change=REPEATED, cue_ids=(), target_id=cue_id, reason=reason)])
-    return cue_id
-
-
-async def _read(door: Door, ids: Sequence[UUID]) -> list[_ActedSession]:
-    async with door.database.session(door.workspace, transaction=False) as session:
-        names = await evidence_store.session_names(session, ids)
-        read = [(names[source_id], await sessions.messages(session, source_id)) for source_id in ids]
-    return [
-        _ActedSession(session_id, await asyncio.to_thread(acts_of, messages), messages) for session_id, messages in read
-    ]

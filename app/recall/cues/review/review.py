@@ -11,7 +11,7 @@ from uuid import UUID
 from app.errors import InvalidInput, NotFound
 from app.foundation.db.database import Database
 from app.foundation.db.session import Across, Session
-from app.recall.cues import conflicts, edit, keep
+from app.recall.cues import conflicts, edit
 from app.recall.cues import store as cues
 from app.recall.cues.cue import ACTIVE, AGENT, PERSON, PROPOSED
 from app.recall.cues.review import store
@@ -31,13 +31,13 @@ from app.recall.cues.review.rules import (
     proposals,
 )
 from app.recall.cues.review.store import StoredProposal
+from app.recall.cues.service import Cues
 from app.recall.cues.store import CueFilter
 from app.storage.index.indexing import index_memories
 from app.storage.links import store as links
 from app.storage.links.relations import DERIVED_FROM, SUPERSEDES, Link
 from app.storage.memories import changes
 from app.storage.memories.memory import DELETED
-from app.storage.memories.remember import Door
 from app.storage.tenants.workspace import Workspace
 
 OPEN, ACCEPTED, DECLINED, UNDONE = DECISIONS = ("open", "accepted", "declined", "undone")
@@ -58,40 +58,6 @@ class Review:
     """The new ones. Merges are done already; the others wait for a person's decision."""
 
 
-async def review_cues(door: Door) -> Review:
-    """Looks through the cues of a workspace: merges near-duplicates, and proposes the other changes.
-
-    What was declined or undone is not proposed again.
-    """
-    async with door.database.session(door.workspace) as session:
-        await conflicts.supersede_due(session)
-    async with door.database.session(door.workspace, transaction=False) as session:
-        seen = await _look(session)
-        known = await store.keys(session)
-    found = [item for item in await asyncio.to_thread(proposals, seen) if (item.change, item.key) not in known]
-    new = await propose(door, await _with_cues(door, found))
-    return Review(cues=len(seen.cues), proposed=Counter(item.change for item in new), proposals=new)
-
-
-async def propose(door: Door, found: Sequence[Proposal]) -> tuple[StoredProposal, ...]:
-    """Stores proposals, and does the merges among them at once; returns those that are new."""
-    if not found:
-        return ()
-    async with door.database.session(door.workspace) as session:
-        # Whoever else looks through these cues, or changes them, waits here.
-        await cues.next_revision(session)
-        ids = set(await store.add(session, found))
-        for proposal_id in sorted(ids):
-            item = await store.lock(session, proposal_id)
-            if item is None or item.change != MERGE:
-                continue
-            if await _lost_cue(session, item) is None:
-                await store.decide(session, proposal_id, ACCEPTED, await _accept(session, item))
-            else:
-                await store.forget(session, proposal_id)
-        return tuple(item for item in await store.page(session, "", len(ids)) if item.proposal_id in ids)
-
-
 async def owners_of_cues(across: Across) -> Sequence[tuple[int, str]]:
     """Returns the workspaces that have cues, with each user who has some, "" for nobody."""
     async with across(transaction=False) as session:
@@ -109,74 +75,6 @@ async def _look(session: Session) -> ReviewedStore:
         notes=await store.notes_among(session, sorted(ends)),
         idle=await store.idle_of(session, list(active)),
     )
-
-
-async def _with_cues(door: Door, found: Sequence[Proposal]) -> list[Proposal]:
-    new = [item for item in found if item.cue is not None]
-    others = [item for item in found if item.cue is None]
-    if not new:
-        return others
-    kept = await keep.add_cues(door, [item.cue for item in new if item.cue is not None])
-    stored = [replace(item, target_id=cue_id) for item, cue_id in zip(new, kept.ids, strict=True) if cue_id is not None]
-    return [*others, *stored]
-
-
-async def list_proposals(
-    database: Database, *, workspace: Workspace, state: str = OPEN, limit: int = 100
-) -> Sequence[StoredProposal]:
-    """Returns the proposals in this state, the newest first; those in any state if it is empty.
-
-    Raises:
-        InvalidInput: there is no such state.
-    """
-    if state and state not in DECISIONS:
-        raise InvalidInput("state", f"must be one of {', '.join(DECISIONS)}, or empty for all")
-    async with database.session(workspace, reading=True) as session:
-        return await store.page(session, state, limit)
-
-
-async def decide(
-    database: Database, *, workspace: Workspace, proposal_id: UUID, accept: bool, artifact: str = ""
-) -> StoredProposal:
-    """Accepts a proposal, and changes its cues accordingly, or declines it.
-
-    Raises:
-        NotFound: the workspace has no such proposal.
-        InvalidInput: it was decided already, its cues have changed since, or a cue becomes a convention and `artifact`
-            does not name the file that holds it.
-    """
-    artifact = artifact.strip()
-    async with database.session(workspace) as session:
-        item = await _lock(session, workspace, proposal_id, OPEN)
-        if accept and item.change == GRADUATE and not 0 < len(artifact) <= PATH_LIMIT:
-            raise InvalidInput("artifact", "name the file that holds the convention, such as docs/conventions.md")
-        before: Mapping[str, Any] = {}
-        if accept:
-            if (gone := await _lost_cue(session, item)) is not None:
-                raise InvalidInput("", f"the cue {gone} is no longer active; decline the proposal")
-            before = await _accept(session, item, artifact)
-        elif item.change in BY_TARGET:
-            await edit.retire_in(session, [_target(item)], reason=DELETED)
-        await store.decide(session, proposal_id, ACCEPTED if accept else DECLINED, before)
-        return await _lock(session, workspace, proposal_id)
-
-
-async def undo(database: Database, *, workspace: Workspace, proposal_id: UUID) -> StoredProposal:
-    """Takes back the decision on a proposal: what accepting it changed is as before, a declined one is open again.
-
-    Raises:
-        NotFound: the workspace has no such proposal.
-        InvalidInput: nobody has decided on it, or its decision was taken back already.
-    """
-    async with database.session(workspace) as session:
-        item = await _lock(session, workspace, proposal_id, ACCEPTED, DECLINED)
-        if item.state == ACCEPTED:
-            await _undo(session, workspace, item)
-        elif item.change in BY_TARGET:
-            await edit.restore_in(session, workspace, _target(item))
-            await cues.set_state(session, [_target(item)], PROPOSED, await cues.next_revision(session))
-        await store.decide(session, proposal_id, UNDONE if item.state == ACCEPTED else OPEN, item.before)
-        return await _lock(session, workspace, proposal_id)
 
 
 async def _lock(session: Session, workspace: Workspace, proposal_id: UUID, *states: str) -> StoredProposal:
@@ -254,3 +152,107 @@ async def _undo(session: Session, workspace: Workspace, item: StoredProposal) ->
 def _note_link(item: StoredProposal) -> Link:
     relation = SUPERSEDES if item.relation == CONTRADICTS else DERIVED_FROM
     return Link(item.cue_ids[0], _target(item), relation)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reviews:
+    """Finds what should change in a store of cues, and takes a person's decisions."""
+
+    database: Database
+    cues: Cues
+
+    async def review(self, workspace: Workspace) -> Review:
+        """Looks through the cues of a workspace: merges near-duplicates, and proposes the other changes.
+
+        What was declined or undone is not proposed again.
+        """
+        async with self.database.session(workspace) as session:
+            await conflicts.supersede_due(session)
+        async with self.database.session(workspace, transaction=False) as session:
+            seen = await _look(session)
+            known = await store.keys(session)
+        found = [item for item in await asyncio.to_thread(proposals, seen) if (item.change, item.key) not in known]
+        new = await self.propose(workspace, await self._with_cues(workspace, found))
+        return Review(cues=len(seen.cues), proposed=Counter(item.change for item in new), proposals=new)
+
+    async def propose(self, workspace: Workspace, found: Sequence[Proposal]) -> tuple[StoredProposal, ...]:
+        """Stores proposals, and does the merges among them at once; returns those that are new."""
+        if not found:
+            return ()
+        async with self.database.session(workspace) as session:
+            # Whoever else looks through these cues, or changes them, waits here.
+            await cues.next_revision(session)
+            ids = set(await store.add(session, found))
+            for proposal_id in sorted(ids):
+                item = await store.lock(session, proposal_id)
+                if item is None or item.change != MERGE:
+                    continue
+                if await _lost_cue(session, item) is None:
+                    await store.decide(session, proposal_id, ACCEPTED, await _accept(session, item))
+                else:
+                    await store.forget(session, proposal_id)
+            return tuple(item for item in await store.page(session, "", len(ids)) if item.proposal_id in ids)
+
+    async def _with_cues(self, workspace: Workspace, found: Sequence[Proposal]) -> list[Proposal]:
+        new = [item for item in found if item.cue is not None]
+        others = [item for item in found if item.cue is None]
+        if not new:
+            return others
+        kept = await self.cues.add(workspace, [item.cue for item in new if item.cue is not None])
+        stored = [
+            replace(item, target_id=cue_id) for item, cue_id in zip(new, kept.ids, strict=True) if cue_id is not None
+        ]
+        return [*others, *stored]
+
+    async def page(self, workspace: Workspace, *, state: str = OPEN, limit: int = 100) -> Sequence[StoredProposal]:
+        """Returns the proposals in this state, the newest first; those in any state if it is empty.
+
+        Raises:
+            InvalidInput: there is no such state.
+        """
+        if state and state not in DECISIONS:
+            raise InvalidInput("state", f"must be one of {', '.join(DECISIONS)}, or empty for all")
+        async with self.database.session(workspace, reading=True) as session:
+            return await store.page(session, state, limit)
+
+    async def decide(
+        self, workspace: Workspace, proposal_id: UUID, *, accept: bool, artifact: str = ""
+    ) -> StoredProposal:
+        """Accepts a proposal, and changes its cues accordingly, or declines it.
+
+        Raises:
+            NotFound: the workspace has no such proposal.
+            InvalidInput: it was decided already, its cues have changed since, or a cue becomes a convention and
+                `artifact` does not name the file that holds it.
+        """
+        artifact = artifact.strip()
+        async with self.database.session(workspace) as session:
+            item = await _lock(session, workspace, proposal_id, OPEN)
+            if accept and item.change == GRADUATE and not 0 < len(artifact) <= PATH_LIMIT:
+                raise InvalidInput("artifact", "name the file that holds the convention, such as docs/conventions.md")
+            before: Mapping[str, Any] = {}
+            if accept:
+                if (gone := await _lost_cue(session, item)) is not None:
+                    raise InvalidInput("", f"the cue {gone} is no longer active; decline the proposal")
+                before = await _accept(session, item, artifact)
+            elif item.change in BY_TARGET:
+                await edit.retire_in(session, [_target(item)], reason=DELETED)
+            await store.decide(session, proposal_id, ACCEPTED if accept else DECLINED, before)
+            return await _lock(session, workspace, proposal_id)
+
+    async def undo(self, workspace: Workspace, proposal_id: UUID) -> StoredProposal:
+        """Takes back the decision on a proposal: what accepting it changed is as before, a declined one is open again.
+
+        Raises:
+            NotFound: the workspace has no such proposal.
+            InvalidInput: nobody has decided on it, or its decision was taken back already.
+        """
+        async with self.database.session(workspace) as session:
+            item = await _lock(session, workspace, proposal_id, ACCEPTED, DECLINED)
+            if item.state == ACCEPTED:
+                await _undo(session, workspace, item)
+            elif item.change in BY_TARGET:
+                await edit.restore_in(session, workspace, _target(item))
+                await cues.set_state(session, [_target(item)], PROPOSED, await cues.next_revision(session))
+            await store.decide(session, proposal_id, UNDONE if item.state == ACCEPTED else OPEN, item.before)
+            return await _lock(session, workspace, proposal_id)

@@ -7,8 +7,6 @@ import pytest
 
 from app.intake.sessions.browse import SessionFilters
 from app.recall.cues.cue import AGENT, PERSON
-from app.recall.cues.extraction.extracting import extract_session
-from app.storage.memories.remember import Door
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 
@@ -18,11 +16,10 @@ async def _lessons(services: Services, workspace: Workspace, path: Path) -> dict
     finished = await services.ingestions.ingest(workspace, [path])
     logs = [outcome for outcome in finished.outcomes if not outcome.path.endswith("LICENSE")]
     assert [outcome.reason for outcome in logs if outcome.reason or outcome.skipped] == []
-    door = Door(services.database, services.counter, workspace)
     page = await services.sessions.page(workspace, filters=SessionFilters(), limit=50)
     found = dict[str, list[tuple[str, str]]]()
     for item in page:
-        await extract_session(door, item.session_id)
+        await services.extraction.extract_session(workspace, item.session_id)
         cues = await services.cues.of_source(workspace, item.source_id)
         found[item.session_id] = [(cue.trust, cue.lesson) for cue in cues]
     return found

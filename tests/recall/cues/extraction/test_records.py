@@ -1,29 +1,24 @@
 """Decision records (ADRs) become cues: read by their headings, and kept in step with their files."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from uuid import UUID
 
 import pytest
 
-from app.foundation.db.database import Database
 from app.foundation.db.session import DECIDE
-from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
-from app.intake.reports.ingest import Ingestions
 from app.intake.reports.record import role_of_passage
 from app.recall.cues import store
 from app.recall.cues.cue import Cue
-from app.recall.cues.edit import edit_cue
-from app.recall.cues.extraction.records import extract_decision
 from app.recall.cues.extraction.sections import ACCEPTED, DEPRECATED, SUPERSEDED, blocks_of, record_in
-from app.recall.cues.service import Cues
-from app.recall.cues.why.why import REPLACED_BY, Reasons
+from app.recall.cues.why.why import REPLACED_BY
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
 from app.storage.index.service import Embedder
-from app.storage.memories.remember import Door
 from app.storage.memories.service import Memories
 from app.storage.tenants.workspace import Workspace
+from app.wiring import Services
 from tests.growth import assert_linear
 
 NYGARD = """# 7. Keep sessions in Postgres
@@ -163,12 +158,11 @@ def test_reports_and_templates_record_no_decision() -> None:
 class Records:
     """A folder of decision records and the workspace that they are ingested into."""
 
-    def __init__(self, folder: Path, ingestions: Ingestions, workspace: Workspace) -> None:
+    def __init__(self, folder: Path, services: Services, workspace: Workspace) -> None:
         self.folder, self.workspace = folder / "docs" / "adr", workspace
         self.folder.mkdir(parents=True)
-        self.ingestions, self.database, provider = ingestions, ingestions.database, ingestions.provider
-        self.reasons = Reasons(database=self.database, provider=provider, counter=ingestions.counter)
-        self.door = Door(self.database, ingestions.counter, workspace, provider=provider)
+        self.services, self.database, self.reasons = services, services.database, services.reasons
+        self.ingestions = replace(services.ingestions, max_file_bytes=100_000)
 
     async def ingested(self, **files: str) -> int:
         """Writes files, or deletes those without a text, ingests the folder, and returns the number of jobs done."""
@@ -182,20 +176,17 @@ class Records:
                 {"task": DECIDE},
             )
         for source_id in sorted(waiting):
-            await extract_decision(self.door, UUID(source_id))
+            await self.services.extraction.extract_decision(self.workspace, UUID(source_id))
         return len(waiting)
 
     async def cues(self) -> Mapping[str, Cue]:
         """Returns all cues by their triggers."""
-        return {cue.trigger: cue for cue in await Cues(database=self.database).page(self.workspace)}
+        return {cue.trigger: cue for cue in await self.services.cues.page(self.workspace)}
 
 
 @pytest.fixture
-def adrs(
-    tmp_path: Path, database: Database, provider: EmbeddingProvider, counter: TokenCounter, workspace: Workspace
-) -> Records:
-    ingestions = Ingestions(database=database, provider=provider, counter=counter, max_file_bytes=100_000)
-    return Records(tmp_path, ingestions, workspace)
+def adrs(tmp_path: Path, services: Services, workspace: Workspace) -> Records:
+    return Records(tmp_path, services, workspace)
 
 
 SESSIONS = "Keep sessions in Postgres"
@@ -239,7 +230,9 @@ async def test_a_deprecated_record_is_retired_and_a_superseded_one_names_its_suc
 async def test_what_a_person_wrote_stays_when_the_file_changes(adrs: Records) -> None:
     await adrs.ingested(_0007=NYGARD.format(status="Accepted"))
     (cue,) = (await adrs.cues()).values()
-    await edit_cue(adrs.door, cue.cue_id, {"lesson": "Sessions live in Postgres, backups cover them."})
+    await adrs.services.cues.edit(
+        adrs.workspace, cue.cue_id, {"lesson": "Sessions live in Postgres, backups cover them."}
+    )
 
     await adrs.ingested(_0007=NYGARD.format(status="Accepted").replace("Redis", "Memcached"))
     (kept,) = (await adrs.cues()).values()

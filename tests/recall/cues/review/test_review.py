@@ -7,11 +7,9 @@ import httpx
 import pytest
 
 from app.recall.cues.cue import starter_cues
-from app.recall.cues.keep import add_cues
 from app.recall.cues.review.review import owners_of_cues
 from app.recall.cues.review.rules import IDLE_SESSIONS
 from app.storage.links.service import Links
-from app.storage.memories.remember import Door
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from tests.interfaces.http.calls import NAMES_OF_BRANCHES, embed, get, patch, post
@@ -188,8 +186,7 @@ async def test_a_cue_that_never_fires_while_its_files_change_is_flagged(
 async def test_an_own_cue_takes_the_place_of_one_of_the_first_library(
     client: httpx.AsyncClient, services: Services, workspace: Workspace
 ) -> None:
-    door = Door(services.database, services.counter, workspace, provider=services.provider)
-    assert (await add_cues(door, starter_cues())).stored == len(starter_cues())
+    assert (await services.cues.add(workspace, starter_cues())).stored == len(starter_cues())
     own = {**COLUMN, "trigger": "dropping a column in a database migration"}
     own["lesson"] = "Do it in two releases: stop reading the column first, then drop it."
     (proposal,) = (await tended(client, services, own))["proposals"]
