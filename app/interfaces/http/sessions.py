@@ -1,7 +1,7 @@
 """`/api/sessions`: conversations and work logs, turn by turn, with what they taught and what they touched."""
 
 from collections.abc import Sequence
-from dataclasses import replace as dataclass_replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Literal
 from uuid import UUID
@@ -9,7 +9,6 @@ from uuid import UUID
 from litestar import Controller, delete, get, post
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import UNSET, Meta, Struct, UnsetType, field
-from msgspec.structs import replace
 
 from app.errors import check
 from app.foundation.text.data import unstorable
@@ -38,7 +37,7 @@ Role = Literal["user", "caller", "assistant", "tool", "system"]
 _ROLES = "`user` is a person and nobody else; `caller` is an agent or a program that gives this agent its work"
 
 
-class ToolInput(ToolUse, frozen=True, forbid_unknown_fields=True):
+class ToolInput(ToolUse, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A tool that a turn called: an act, and not speech."""
 
     name: Name
@@ -74,7 +73,7 @@ class AppendedInput(MessageInput, forbid_unknown_fields=True):
     def turn_of_call(self, ordinal: int, key: str | None) -> Turn:
         """Returns the value that the verb takes; `key` is that of the call."""
         of_call = f"{key}#{ordinal}" if key and self.at is None else ""
-        return dataclass_replace(self.turn(ordinal), message_id=self.id or of_call)
+        return replace(self.turn(ordinal), message_id=self.id or of_call)
 
 
 class AppendInput(Struct, forbid_unknown_fields=True):
@@ -282,13 +281,12 @@ class SessionsController(Controller):
 async def _answer(call: Call, taken: TakenIn, *, wait: bool) -> TakenInView:
     """Returns the view of a session that was stored, after its vectors and cues, where the call waits for them."""
     call.metrics.sessions.labels(taken.status).inc()
-    view = convert(taken, TakenInView)
     if not wait:
-        return view
+        return convert(taken, TakenInView)
     tenant = await call.tenant()
     embedded, degraded = await embed(call.services, tenant, taken.pending)
     owned = await call.services.session_intake.of_owner(tenant, taken.session_id)
     cues = await call.services.extraction.extract_session(owned, taken.session_id)
     cues += await call.services.mining.mine(owned, taken.session_id)
     _, later = await embed(call.services, tenant, cues)
-    return replace(view, embedded=embedded, degraded=degraded or later, cues=len(cues))
+    return convert(taken, TakenInView, embedded=embedded, degraded=degraded or later, cues=len(cues))

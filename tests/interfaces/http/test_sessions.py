@@ -1,6 +1,6 @@
 """Sessions over HTTP: stored once, however often they are sent; shown, searched, deleted, and stored again."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, get_args
 from urllib.parse import quote
@@ -11,8 +11,10 @@ import msgspec
 import pytest
 
 from app.foundation.db.database import Database
+from app.foundation.models.protocols import TokenCounter
 from app.intake.sessions.formats.detect import read_log
-from app.intake.sessions.transcript import ROLES, Transcript, Turn
+from app.intake.sessions.prepare import Preparation, digest_of
+from app.intake.sessions.transcript import ROLES, ToolUse, Transcript, Turn
 from app.interfaces.http.sessions import MessageInput, Role, SessionInput
 from app.storage.memories.service import Memories
 from app.storage.tenants.workspace import Workspace
@@ -328,6 +330,14 @@ async def test_every_field_of_a_session_is_stored(client: httpx.AsyncClient) -> 
     assert [(item["path"], item["symbol"]) for item in shown["artifacts"]] == [("db.py", ""), ("db.py", "total")]
     again = await post(client, "/api/sessions", sent)
     assert (again["status"], again["stored"]) == ("unchanged", 0)
+
+
+def test_a_turn_that_a_program_sends_is_the_turn_of_its_log(counter: TokenCounter) -> None:
+    tool = {"name": "Edit", "input": {"file_path": "/shop/db.py"}, "result": "changed", "symbols": ["total"]}
+    sent = msgspec.convert({"role": "assistant", "text": "I change it.", "tools": [tool]}, MessageInput).turn(0)
+    logged = replace(sent, tools=(msgspec.convert(tool, ToolUse),))
+    preparation = Preparation(language="english", folder="", counter=counter, mask=True)
+    assert digest_of(sent, preparation) == digest_of(logged, preparation), "else each is stored anew after the other"
 
 
 @pytest.mark.parametrize("log", REAL_LOGS)
