@@ -39,6 +39,8 @@ async def test_escape_closes_the_list_of_keys_and_nothing_behind_it(
     listed = await dialog.locator("kbd").all_inner_texts()
     assert ("u" in listed) == (path in {"/", "/memory"})
     assert ("a" in listed) == (path == "/")
+    assert ("n" in listed) == (path in {"/memory", "/service"})
+    assert ("r" in listed) == (path in {"/", "/memory"})
     assert ("j" in listed) == (path != "/service")
     assert "g m" in listed
     await page.keyboard.press("u")

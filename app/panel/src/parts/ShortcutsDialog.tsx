@@ -27,6 +27,8 @@ const KEYS: readonly { readonly key: string; readonly does: string; readonly pla
   { key: "x", does: "Select or deselect", places: MEMORY },
   { key: "X", does: "Select all from the last selected item", places: MEMORY },
   { key: "n", does: "Write a note", places: MEMORY },
+  { key: "n", does: "Make an API key, in their part", places: ["/service"] },
+  { key: "r", does: "On the map: select with a rectangle, or move the map again", places: MEMORY },
   { key: "z", does: "Undo the last change, as long as the page is open" },
   { key: "Esc", does: "Leave the field, close the pane or clear the selection" },
   { key: "?", does: "Show this list" },
