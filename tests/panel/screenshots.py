@@ -33,7 +33,7 @@ PANE = ".pane-detail h2"
 USED = {"X-Workspace": "used"}
 DOCUMENTS: tuple[tuple[str, Literal["light", "dark"], str, str], ...] = (
     ("panel-memories.png", "light", "/memory?q=fourteen+actors+with+revenue+from+the+registry&memory={memory}", PANE),
-    ("panel-desk.png", "dark", "/", ".row"),
+    ("panel-desk.png", "dark", "/?item=prune+{waiting}", PANE),
 )
 SIZES = {"1280": (1280, 800), "390": (390, 844)}
 UNLIMITED = httpx.Timeout(None)
@@ -127,12 +127,13 @@ async def shoot_for_the_documents(browser: Browser, where: str) -> None:
     asked = {"query": "fourteen actors with revenue from the registry", "filters": {"kinds": ["observation"]}}
     async with httpx.AsyncClient(base_url=where, timeout=UNLIMITED) as client:
         memory = (await client.post("/api/search", json=asked)).json()["hits"][0]["id"]
+        waiting = (await client.get("/api/memories", params={"state": "prune"})).json()["memories"][0]["id"]
         while (await client.get("/api/status")).json()["pending_links"] > 0:  # noqa: ASYNC110 - the service is asked
             await asyncio.sleep(1)
     for name, theme, path, there in DOCUMENTS:
         page = await browser.new_page(viewport={"width": 1280, "height": 800}, color_scheme=theme)
         page.set_default_timeout(0)  # none
-        await _shoot(page, where + path.format(memory=memory), there, IMAGES / name)
+        await _shoot(page, where + path.format(memory=memory, waiting=waiting), there, IMAGES / name)
         await page.close()
 
 
