@@ -84,7 +84,7 @@ async def _find(session: Session, memory: Memory, phrase: str) -> tuple[dict[UUI
     _note(found, holding[: store.MOST_FOUND], "holds")
     _note(found, alive, "quote")
     _note(found, near, "near")
-    derived = [one for one, _ in await store.find_links(session, [memory.memory_id, *found], _DERIVED)]
+    derived = [one for one, *_ in await store.find_links(session, [memory.memory_id, *found], _DERIVED)]
     _note(found, derived[: store.MOST_FOUND], "derived")
     return found, is_cut or max(len(cues), len(holding), len(derived)) > store.MOST_FOUND
 
@@ -105,9 +105,15 @@ async def _near(session: Session, memory: Memory) -> tuple[list[UUID], bool]:
     And whether more are linked than were read.
     """
     similar = await store.find_links(session, [memory.memory_id], SIMILAR, both=True)
-    own = f"{memory.title}\n{memory.body}"
-    near = [one for one, text in similar if says_no_more(text, own) or says_no_more(own, text)]
+    own = f"{memory.title}\n{memory.body}", memory.body
+    near = [one for one, title, body in similar if _is_near((f"{title}\n{body}", body), own)]
     return near, len(similar) > store.MOST_FOUND
+
+
+def _is_near(one: tuple[str, str], other: tuple[str, str]) -> bool:
+    """Tells if one of two memories says no more than the other, as a whole or, as a title may be a heading, by body."""
+    pairs = [(own, its) for own, its in zip(one, other, strict=True) if min(len(own), len(its)) >= store.SHORTEST_HELD]
+    return any(says_no_more(own, its) or says_no_more(its, own) for own, its in pairs)
 
 
 def _reason(memory: Memory, chosen: Memory, why: Why) -> Why:

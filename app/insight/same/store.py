@@ -71,7 +71,10 @@ async def evidence_of(session: Session, ids: Sequence[UUID]) -> tuple[list[str],
 
 async def find_links(
     session: Session, ids: Sequence[UUID], relation: str, *, both: bool = False
-) -> list[tuple[UUID, str]]:
-    """Returns the live memories with a link of this relation to these, and their texts; in `both` directions if so."""
+) -> list[tuple[UUID, str, str]]:
+    """Returns the live memories with a link of this relation to these, each with its title and body.
+
+    In `both` directions if so.
+    """
     rows = await session.rows(_LINKED, {"ids": list(ids), "relation": relation, "both": both})
-    return [(row.memory_id, f"{row.title}\n{row.body}") for row in rows]
+    return [(row.memory_id, row.title, row.body) for row in rows]

@@ -113,6 +113,19 @@ async def test_near_texts_are_found_by_their_links(
     assert found.get(other) in {"near", "copy"}
 
 
+async def test_a_turn_finds_the_chunk_that_says_it_below_a_heading(
+    client: httpx.AsyncClient, services: Services, database: Database
+) -> None:
+    await _reported(client, "rules/a.md", LESSON)
+    await post(client, "/api/sessions", {"id": "s1", "messages": [{"role": "user", "text": f"Please note: {LESSON}"}]})
+    await embed(client, services)
+    await Links(database=database).link_pending(database.across)
+    chunk = await _id_of(client, "rules/a.md")
+    turn = next(one["id"] for one in (await get(client, "/api/memories"))["memories"] if one["kind"] == "message")
+    found = {one["memory"]["id"]: one["why"] for one in await _same(client, turn)}
+    assert found.get(chunk) == "near"
+
+
 async def test_a_short_text_is_found_only_where_nothing_else_is_said(client: httpx.AsyncClient) -> None:
     short, *_ = await _noted(client, "ok", "The token is read by the worker.", "It is ok to restart the worker.")
     await _reported(client, "rules/short.md", "OK.")
