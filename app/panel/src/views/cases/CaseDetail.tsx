@@ -97,7 +97,7 @@ function Life({ issue, versions, asked }: LifeProps) {
       </p>
       <span className="life" role="img" aria-label={`Named in ${issue.versions.join(", ")}${back && `; ${back}`}; ${issue.state}`}>
         {lifeOf(issue, versions).map(({ version, sign }) => (
-          <i key={version} className={sign} title={`${version}: ${sign === "again" ? "back" : sign}`} />
+          <i key={version} className={sign} title={`${version}: ${sign === "again" ? "back" : sign.replace(" after", "")}`} />
         ))}
       </span>
       <p className="row-facts">

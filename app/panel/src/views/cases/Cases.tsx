@@ -1,9 +1,10 @@
 import { useService } from "../../api/client";
 import { KEPT } from "../../api/queries";
 import type { CaseSummary } from "../../api/schema";
-import { counted } from "../../parts/format";
+import { counted, whole } from "../../parts/format";
 import { ListPane, ListRow } from "../../parts/list";
 import { DetailPane } from "../../parts/pane";
+import { SearchField } from "../../parts/SearchField";
 import { Empty } from "../../parts/states";
 import { OneLine } from "../../parts/text";
 import { linkWith, useAddress } from "../../state/address";
@@ -13,9 +14,12 @@ import { CaseDetail } from "./CaseDetail";
 
 /** What is judged again and again: the cases with the most recurring issues first. */
 export function Cases() {
-  const open = useAddress().params.get("case");
+  const { params } = useAddress();
+  const open = params.get("case");
+  const words = params.get("q") ?? "";
   const found = useService().useQuery("get", "/api/cases", {}, KEPT);
-  const cases = [...(found.data ?? [])].sort((one, other) => other.recurring_issues - one.recurring_issues);
+  const all = found.data ?? [];
+  const cases = all.filter((one) => isAbout(one, words)).sort((one, other) => other.recurring_issues - one.recurring_issues);
   const ids = cases.map((one) => one.case);
   const close = useListKeys({
     parameter: "case",
@@ -31,9 +35,13 @@ export function Cases() {
       <ListPane
         name="cases"
         query={found}
-        nothing={cases.length === 0 && <Nothing />}
-        toolbar={<p className="muted">{counted(cases.length, "case", "cases")}</p>}
+        nothing={all.length === 0 && <Nothing />}
+        toolbar={<SearchField text={words} label="Search cases" placeholder="Name or title" />}
       >
+        <p className="list-count" role="status">
+          {cases.length < all.length && `${whole(cases.length)} of `}
+          {counted(all.length, "case", "cases")}
+        </p>
         <ol>
           {cases.map((one) => (
             <Row key={one.case} item={one} open={one.case === open} stop={one.case === stop} />
@@ -57,6 +65,10 @@ function Nothing() {
   );
 }
 
+function isAbout({ case: name, title }: CaseSummary, words: string): boolean {
+  return `${name} ${title}`.toLowerCase().includes(words.trim().toLowerCase());
+}
+
 function lineOf(name: string): string {
   return `case-${name}`;
 }
@@ -69,7 +81,7 @@ function Row({ item, open, stop }: { readonly item: CaseSummary; readonly open: 
       open={open}
       stop={stop}
       title={item.title || item.case}
-      marks={item.recurring_issues > 0 && <span className="why back">{item.recurring_issues} came back</span>}
+      marks={item.recurring_issues > 0 && <span className="why back">{item.recurring_issues} recurring</span>}
       facts={
         <>
           <span className="kind name">

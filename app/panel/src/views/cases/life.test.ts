@@ -10,7 +10,7 @@ describe("the life of an issue", () => {
   });
   it("ends as resolved where a text says so and names no version", () => {
     const issue = { ...ISSUE, resolved_in: "", reopened_in: [] };
-    expect(signs(issue, ["v1", "v2", "v3"])).toEqual(["named", "silent", "named", "resolved"]);
+    expect(signs(issue, ["v1", "v2", "v3"])).toEqual(["named", "silent", "named", "resolved after"]);
     expect(signs({ ...issue, status: "open" }, ["v1", "v2", "v3"])).toEqual(["named", "silent", "named"]);
   });
   it("counts what came back before what was named often", () => {

@@ -7,7 +7,7 @@ export function recurrence({ reopened_in, versions }: Pick<CaseIssue, "reopened_
   return reopened_in.length * 1000 + versions.length;
 }
 
-type Sign = "named" | "again" | "resolved" | "silent" | "before";
+type Sign = "named" | "again" | "resolved" | "silent" | "before" | "resolved after";
 type Lived = Pick<CaseIssue, "versions" | "reopened_in" | "resolved_in" | "status">;
 
 /** What an issue was in each version. One that a text calls resolved without a version ends with a piece of its own. */
@@ -20,5 +20,7 @@ export function lifeOf(issue: Lived, versions: readonly string[]): readonly { re
     return first >= 0 && place >= first ? "silent" : "before";
   };
   const life = versions.map((version, place) => ({ version, sign: signOf(version, place) }));
-  return issue.status === "resolved" && issue.resolved_in === "" ? [...life, { version: "no version named", sign: "resolved" }] : life;
+  return issue.status === "resolved" && issue.resolved_in === ""
+    ? [...life, { version: "no version named", sign: "resolved after" }]
+    : life;
 }
