@@ -53,15 +53,15 @@ async def test_a_view_whose_code_does_not_come_can_be_tried_again(open_panel: Op
 @pytest.mark.parametrize("memory", ["facets", "../status", "not-an-id"])
 async def test_an_address_that_names_no_memory_says_so(open_panel: Open, memory: str) -> None:
     page = await open_panel("/memory", {"memory": memory})
-    await expect(page.get_by_text("there is no such memory")).to_be_visible()
+    await expect(page.get_by_text(f"there is no memory {memory}")).to_be_visible()
     await page.keyboard.press("Escape")
-    await expect(page.get_by_text("there is no such memory")).to_have_count(0)
+    await expect(page.get_by_text(f"there is no memory {memory}")).to_have_count(0)
     await expect(page.get_by_role("heading", name="This workspace has no memories yet")).to_be_visible()
 
 
 async def test_an_address_that_names_no_memory_keeps_the_map(open_panel: Open, mapped: str) -> None:
     page = await open_panel("/memory?look=map", {"memory": "facets"}, within=mapped)
-    await expect(page.get_by_text("there is no such memory")).to_be_visible()
+    await expect(page.get_by_text("there is no memory facets")).to_be_visible()
     await expect(page.locator(".map canvas").first).to_be_visible()
 
 

@@ -49,7 +49,7 @@ describe("a request", () => {
       const session = ask.GET("/api/sessions/{session_id}", { params: { path: { session_id } } });
       await expect(session).rejects.toMatchObject({ status: 404, message: "there is no such session" });
     }
-    await expect(memory).rejects.toMatchObject({ status: 404, message: "there is no such memory" });
+    await expect(memory).rejects.toMatchObject({ status: 404, message: "there is no memory facets" });
     await expect(serviceIn("д").ask.GET("/api/cases")).rejects.toThrow("д is not a valid workspace name");
     expect(asked).toEqual([]);
   });

@@ -46,7 +46,7 @@ function requestsIn(workspace: string): Middleware {
         throw new ApiError(400, `${workspace} is not a valid workspace name: use 1 to 64 letters, digits, dots, dashes or underscores`);
       }
       for (const [name, id] of Object.entries(params.path ?? {})) {
-        if (name in IDS && !UUID.test(String(id))) throw new ApiError(404, `there is no such ${IDS[name]}`);
+        if (name in IDS && !UUID.test(String(id))) throw new ApiError(404, `there is no ${IDS[name]} ${String(id)}`);
         const segments = name === "session_id" ? String(id).split("/") : [String(id)];
         // A browser would follow such a part of the address to another route.
         if (segments.some((segment) => segment === "." || segment === "..")) {

@@ -12,6 +12,7 @@ const memory = (id: string, title: string) => ({
   kind: "chunk",
   body: `${title}.`,
   source: null,
+  run_id: null,
   quality: -2,
   final_score: null,
   findings: [],
@@ -104,6 +105,23 @@ describe("the desk", () => {
     serve({ ...WAITING, "GET /api/recalls": [recall("r1", "What does the pump cost today?", "scout")] });
     draw(<Desk />, "/?reason=nothing");
     await waitFor(() => expect(titles()).toEqual(["What does the pump cost today?"]));
+  });
+
+  it("restores a replaced cue as a cue, so that it fires again", async () => {
+    const id = "01a227de-ea13-78a7-8743-1dc41a3ae9a8";
+    const cue = { ...memory(id, "Never drop the table"), kind: "cue", retired_as: "superseded" };
+    const asked = serve({ ...NOTHING, ...listed({ superseded: [cue] }), [`PATCH /api/cues/${id}`]: {} });
+    draw(<Desk />, `/?reason=superseded&item=superseded+${id}`);
+    await waitFor(() => expect(titles().length).toBe(1));
+    fireEvent.keyDown(document.body, { key: "r" });
+    await waitFor(() => expect(asked.find(({ method }) => method === "PATCH")?.body).toEqual({ state: "active" }));
+  });
+
+  it("names the run of what rows alone do not tell apart", async () => {
+    const learnt = { ...memory("m1", "A wrong price"), run_id: "run-7", reason: "rated down twice", ratings: [] };
+    serve({ ...NOTHING, ...listed({ prune: [learnt] }) });
+    draw(<Desk />, "/?reason=prune");
+    expect(await screen.findByText("run-7")).toBeTruthy();
   });
 
   it("does not count what is kept, and counts it again once it is rated anew", async () => {

@@ -1,4 +1,4 @@
-import { useChange, useDecision } from "../../api/acts";
+import { useChange, useCueAction, useDecision } from "../../api/acts";
 import { useService } from "../../api/client";
 import { whole } from "../../parts/format";
 import { Link } from "../../parts/Link";
@@ -191,6 +191,7 @@ function actsOf(item: Item | undefined): readonly Act[] {
 /** Does one thing with an item; then the next row is open and has the focus. */
 function useActs(ids: readonly string[]): (act: Act, item: Item) => void {
   const decision = useDecision();
+  const cue = useCueAction("restore");
   const { workspace } = useService();
   const changes = {
     delete: useChange("delete"),
@@ -212,6 +213,9 @@ function useActs(ids: readonly string[]): (act: Act, item: Item) => void {
       goOn();
     } else if (item.opens === "proposal") {
       decision.mutate({ proposal: item.proposal, accept: does === "accept", artifact: "" }, { onSuccess: goOn });
+    } else if (item.opens === "memory" && item.kind === "cue" && (does === "restore" || does === "reinstate")) {
+      // Else its text would be back, but it would not fire.
+      cue.mutate(item.memory, { onSuccess: goOn });
     } else if (item.opens === "memory" && does in changes) {
       changes[does as keyof typeof changes].mutate([item.memory], { onSuccess: goOn });
     }

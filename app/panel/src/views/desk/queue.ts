@@ -38,7 +38,7 @@ interface Listed {
 export type Item = Listed &
   (
     | { readonly opens: "issue"; readonly alert: Alert }
-    | { readonly opens: "memory"; readonly memory: string }
+    | { readonly opens: "memory"; readonly memory: string; readonly kind: string }
     | { readonly opens: "proposal"; readonly proposal: ProposalView }
     | { readonly opens: "recall"; readonly recall: string }
   );
@@ -93,6 +93,7 @@ export function useQueue(reason: Reason | null): Queue {
         when: null,
         opens: "memory",
         memory: id,
+        kind,
         state: why,
       }),
     ),
@@ -178,10 +179,10 @@ function ofAlert(alert: Alert): Item {
 
 /** `judged` tells further judgements of the memory apart. */
 function ofMemory(memory: MemoryView, reason: Reason, said: string, judged = ""): Item {
-  const { id, kind, source, quality, final_score: score } = memory;
+  const { id, kind, source, quality, final_score: score, run_id: run } = memory;
   const facts = [
     kind,
-    source ? shortPath(source.uri) : "",
+    run ?? (source ? shortPath(source.uri) : ""),
     quality === 0 ? "" : `quality ${signed(quality)}`,
     score === null ? "" : `score ${score.toFixed(1)}`,
   ];
@@ -195,6 +196,7 @@ function ofMemory(memory: MemoryView, reason: Reason, said: string, judged = "")
     when,
     opens: "memory",
     memory: id,
+    kind,
     state: [said, quality, score, judged].join("\n"),
   };
 }

@@ -79,7 +79,7 @@ function Whole({ memory, lead }: { readonly memory: MemoryView; readonly lead: R
       <Judging memory={memory} decided={lead !== undefined} />
       <Findings memory={memory} />
       {memory.kind === "cue" ? (
-        <CueDetail id={memory.id} />
+        <CueDetail id={memory.id} decided={lead !== undefined} />
       ) : (
         <>
           <Narrative memory={memory} />

@@ -4,7 +4,7 @@ import { excerptOf, nameOf } from "../../parts/excerpt";
 import { day, shortPath } from "../../parts/format";
 import { PickBox, RowLink } from "../../parts/list";
 import { Quality, Score, Verdict } from "../../parts/marks";
-import { Pieces, Title } from "../../parts/text";
+import { OneLine, Pieces, Title } from "../../parts/text";
 import { linkWith } from "../../state/address";
 
 interface Props {
@@ -68,7 +68,12 @@ function Facts({ item, stored }: Pick<Props, "item" | "stored">) {
       <span className="kind">{item.kind}</span>
       {item.user && <span title="The user whom it belongs to">{item.user}</span>}
       {"suspect" in item && item.suspect && <span className="rule">suspect</span>}
-      {observation?.task_type && <span>{observation.task_type}</span>}
+      {observation?.task_type && <span className="extra">{observation.task_type}</span>}
+      {"run_id" in item && item.run_id && (
+        <span className="name" title="The run that it was learnt in">
+          <OneLine text={item.run_id} />
+        </span>
+      )}
       {!observation && item.kind === "observation" && item.tags.length > 0 && <span>{item.tags.join(", ")}</span>}
       {item.source && !observation && (
         <span title={item.source.uri}>
