@@ -23,3 +23,31 @@ describe("an entry of the log", () => {
     expect(screen.queryByRole("button", { name: /of them/ })?.textContent ?? null).toBe(undo);
   });
 });
+
+describe("the log", () => {
+  it("takes back only what no later entry has changed", async () => {
+    const deleted = { ...entry("PATCH /api/memories deleted"), count: 2, ids: ["m1", "m2"], titles: ["Berth", "Crane"] };
+    serve({ "GET /api/audit": { entries: [entry("PATCH /api/memories live"), deleted], next: null } });
+    draw(<Audit />, "/service?part=audit");
+    await screen.findAllByRole("listitem");
+    const undo = screen.getAllByRole("button", { name: /of them/ }).map((one) => one.textContent);
+    expect(undo).toEqual(["Delete all of them again", "Restore 1 of them"]);
+  });
+
+  it("folds the ids of links, which say nothing to a reader", async () => {
+    const links = {
+      ...entry("PATCH /api/memories deleted"),
+      action: "remove",
+      object: "link",
+      count: 2,
+      ids: ["m1/m2", "m1/m3"],
+      titles: null,
+    };
+    serve({ "GET /api/audit": { entries: [links], next: null } });
+    draw(<Audit />, "/service?part=audit");
+    expect((await screen.findByRole("listitem")).textContent).toContain("removed 2 links");
+    expect(screen.queryByText("m1/m2")).toBeNull();
+    screen.getByRole("button", { name: "all 2" }).click();
+    expect(await screen.findByText("m1/m2")).toBeTruthy();
+  });
+});

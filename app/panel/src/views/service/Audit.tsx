@@ -14,7 +14,7 @@ import { useTitle } from "../../state/title";
 const PAGE = 100;
 /** Entries. */
 const SHOWN = 10;
-/** Ids of an entry at first. */
+/** Ids of an entry at first; those of links say nothing to a reader. */
 
 /** Who changed what in the workspace, the latest first. */
 export function Audit() {
@@ -26,6 +26,8 @@ export function Audit() {
     { params: { query: { id: text || id, limit: PAGE } } },
     { pageParamName: "before", initialPageParam: "", getNextPageParam: (last) => last.next },
   );
+  const entries = log.data?.pages.flatMap((page) => page.entries) ?? [];
+  const left = standing(entries);
   const list = useRef<HTMLOListElement>(null);
   // Enter restores; it never deletes, which a second Enter after a restoration would do.
   useFirst(log.isSuccess && !log.isPlaceholderData, () =>
@@ -50,11 +52,9 @@ export function Audit() {
         </Empty>
       )}
       <ol className="entries" ref={list}>
-        {log.data?.pages
-          .flatMap(({ entries }) => entries)
-          .map((entry) => (
-            <Entry key={entry.id} entry={entry} asked={id} />
-          ))}
+        {entries.map((entry) => (
+          <Entry key={entry.id} entry={entry} asked={id} left={left.get(entry.id) ?? []} />
+        ))}
       </ol>
       <More pages={log} />
     </section>
@@ -65,13 +65,33 @@ const VERBS: Readonly<Record<string, string>> = { add: "added", change: "changed
 /** What can be taken back, and by which change. */
 const BACK: Readonly<Record<string, "restore" | "delete">> = { deleted: "restore", restored: "delete" };
 
-function Entry({ entry, asked }: { readonly entry: AuditEntry; readonly asked: string }) {
+/** The memories of each entry whose state no later entry has changed. */
+function standing(entries: readonly AuditEntry[]): ReadonlyMap<string, readonly string[]> {
+  const changed = new Set<string>();
+  return new Map(
+    entries.map(({ id, object, operation, ids }) => {
+      const left = ids.filter((one) => !changed.has(one));
+      if (object === "memory" && BACK[verbOf(operation) ?? ""]) for (const one of ids) changed.add(one);
+      return [id, left];
+    }),
+  );
+}
+
+interface EntryProps {
+  readonly entry: AuditEntry;
+  readonly asked: string;
+  /** Those of its memories that can still be taken back. */
+  readonly left: readonly string[];
+}
+
+function Entry({ entry, asked, left }: EntryProps) {
   const [all, setAll] = useState(false);
   const { who, operation, action, object, count, ids, titles, at } = entry;
   const named = ids.map((id, place) => ({ id, title: titles?.[place] ?? "" }));
   const ordered = [...named].sort((one, other) => Number(other.id === asked) - Number(one.id === asked));
+  const shown = object === "link" ? 0 : SHOWN;
   const verb = object === "memory" ? verbOf(operation) : undefined;
-  const back = verb && ids.length > 0 ? BACK[verb] : undefined;
+  const back = verb && left.length > 0 ? BACK[verb] : undefined;
   return (
     <li>
       <p>
@@ -87,14 +107,14 @@ function Entry({ entry, asked }: { readonly entry: AuditEntry; readonly asked: s
       <p className="row-facts">
         <span>{operation}</span>
         {ordered
-          .slice(0, all ? undefined : SHOWN)
+          .slice(0, all ? undefined : shown)
           .map(({ id, title }) => (OF_MEMORIES.has(object) ? <Memory key={id} id={id} title={title} /> : <code key={id}>{id}</code>))}
-        {ordered.length > SHOWN && !all && (
+        {ordered.length > shown && !all && (
           <button type="button" className="quiet" onClick={() => setAll(true)}>
             all {whole(ordered.length)}
           </button>
         )}
-        {back && <Undo verb={back} ids={ids} />}
+        {back && <Undo verb={back} ids={left} all={left.length === ids.length} />}
       </p>
     </li>
   );
@@ -131,12 +151,19 @@ function Memory({ id, title }: { readonly id: string; readonly title: string }) 
   );
 }
 
-function Undo({ verb, ids }: { readonly verb: "restore" | "delete"; readonly ids: readonly string[] }) {
+interface UndoProps {
+  readonly verb: "restore" | "delete";
+  readonly ids: readonly string[];
+  readonly all: boolean;
+}
+
+function Undo({ verb, ids, all }: UndoProps) {
   const change = useChange(verb);
   if (change.isSuccess) return null;
+  const what = `${all ? "all" : whole(ids.length)} of them`;
   return (
     <button type="button" className={verb} disabled={change.isPending} onClick={() => change.mutate(ids)}>
-      {verb === "restore" ? "Restore all of them" : "Delete all of them again"}
+      {verb === "restore" ? `Restore ${what}` : `Delete ${what} again`}
     </button>
   );
 }

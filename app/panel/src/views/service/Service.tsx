@@ -1,4 +1,5 @@
 import { Link } from "../../parts/Link";
+import { Unknown } from "../../parts/Unknown";
 import { linkTo, useAddress } from "../../state/address";
 import { Audit } from "./Audit";
 import { Keys } from "./Keys";
@@ -24,6 +25,7 @@ export function Service() {
           </Link>
         ))}
       </nav>
+      <Unknown parameter="part" known={PARTS.map(({ name }) => name)} instead="health and ingestions are" />
       <part.View />
     </div>
   );
