@@ -117,15 +117,12 @@ function Versions({ versions }: { readonly versions: readonly CaseVersion[] }) {
         {[...versions].reverse().map((version) => (
           <li key={version.version}>
             <span className="row-title">
-              {version.runs.length > 0 ? (
-                version.runs.map((run) => (
-                  <Link key={run} href={linkTo("/runs", { run })} title="Open its run">
-                    {version.version}
-                  </Link>
-                ))
-              ) : (
-                <OneLine text={version.version} />
-              )}
+              <OneLine text={version.version} />
+              {version.runs.map((run) => (
+                <Link key={run} className="of-version" href={linkTo("/runs", { run })} title="Open its run">
+                  <OneLine text={run} />
+                </Link>
+              ))}
               {version.summary && <span className="above"> {version.summary}</span>}
             </span>
             <span className="row-marks">

@@ -94,6 +94,13 @@ describe("the desk", () => {
     await waitFor(() => expect(titles()).toEqual(["A wrong price"]));
   });
 
+  it("names a reason that there is not, and shows all that waits", async () => {
+    serve(WAITING);
+    draw(<Desk />, "/?reason=late");
+    expect(await screen.findByText("There is no reason “late”: all that waits is shown.")).toBeTruthy();
+    await waitFor(() => expect(titles().length).toBe(6));
+  });
+
   it("keeps what a reviewer keeps out of the way until it changes", async () => {
     serve(WAITING);
     draw(<Desk />, "/?reason=nothing&item=recall+r1");

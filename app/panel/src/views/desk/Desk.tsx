@@ -6,6 +6,7 @@ import { ListRow } from "../../parts/list";
 import { DetailPane } from "../../parts/pane";
 import { Empty, Failure, Loading, More } from "../../parts/states";
 import { OneLine } from "../../parts/text";
+import { Unknown } from "../../parts/Unknown";
 import { changeAddress, linkWith, useAddress } from "../../state/address";
 import { focusLine } from "../../state/focus";
 import { forget, keep, keyOf } from "../../state/kept";
@@ -22,8 +23,7 @@ const NAMES = [...REASONS, ...PUT_AWAY];
 /** What waits for a person, gravest first, and beside it the whole case. */
 export function Desk() {
   const { params } = useAddress();
-  const named = params.get("reason");
-  const reason = NAMES.find(({ name }) => name === named)?.name ?? null;
+  const reason = NAMES.find(({ name }) => name === params.get("reason"))?.name ?? null;
   const open = params.get("item");
   const queue = useQueue(reason);
   const { items, kept } = queue;
@@ -48,7 +48,7 @@ export function Desk() {
         <div className="list" tabIndex={-1}>
           <Helped />
           <Reasons queue={queue} reason={reason} />
-          {named && !reason && <p className="problem kept">There is no reason “{named}”: all that waits is shown.</p>}
+          <Unknown parameter="reason" known={NAMES.map(({ name }) => name)} instead="all that waits is" />
           {queue.failures.map(({ error, refetch }) => (
             <Failure key={error.message} what="A part of the desk" error={error} retry={refetch} />
           ))}

@@ -3,6 +3,7 @@ import { useMemories, useSearch } from "../../api/queries";
 import { Link } from "../../parts/Link";
 import { type Selection, usePicking } from "../../parts/list";
 import { fetchAt, Loading } from "../../parts/states";
+import { Unknown } from "../../parts/Unknown";
 import { changeAddress, linkWith, useAddress, wasFollowed } from "../../state/address";
 import { useListKeys } from "../../state/stepping";
 import { useTitle } from "../../state/title";
@@ -33,6 +34,7 @@ export function Memory() {
           Map
         </Link>
       </nav>
+      <Unknown parameter="look" known={["map"]} instead="the list is" />
       {mapped ? (
         <Suspense fallback={<Loading what="the map" />}>
           <MapLook />
