@@ -17,6 +17,7 @@ from app.storage.links.relations import SIMILAR
 from app.storage.memories.echoes import says_no_more
 from app.storage.memories.memory import Memory
 from app.storage.memories.store import read_all
+from app.storage.memories.wording import SHORTEST_HELD
 from app.storage.tenants.workspace import Workspace
 
 PHRASE_LIMIT = 2_000
@@ -112,7 +113,7 @@ async def _near(session: Session, memory: Memory) -> tuple[list[UUID], bool]:
 
 def _is_near(one: tuple[str, str], other: tuple[str, str]) -> bool:
     """Tells if one of two memories says no more than the other, as a whole or, as a title may be a heading, by body."""
-    pairs = [(own, its) for own, its in zip(one, other, strict=True) if min(len(own), len(its)) >= store.SHORTEST_HELD]
+    pairs = [(own, its) for own, its in zip(one, other, strict=True) if min(len(own), len(its)) >= SHORTEST_HELD]
     return any(says_no_more(own, its) or says_no_more(its, own) for own, its in pairs)
 
 
