@@ -17,7 +17,6 @@ from app.storage.links.relations import SIMILAR
 from app.storage.memories.echoes import says_no_more
 from app.storage.memories.memory import Memory
 from app.storage.memories.store import read_all
-from app.storage.memories.wording import SHORTEST_HELD
 from app.storage.tenants.workspace import Workspace
 
 PHRASE_LIMIT = 2_000
@@ -64,11 +63,9 @@ class SameTexts:
                 raise NotFound(f"there is no memory {memory_id} in workspace {workspace.name}")
             found, more = await _find(session, memory, phrase.strip())
             memories = await read_all(session, found)
-        others = [(memories[one], why) for one, why in found.items() if one != memory_id and one in memories]
-        own = Saying(memory=memory, why="chosen")
-        return SameSayings(
-            found=[own, *(Saying(memory=one, why=_reason(one, memory, why)) for one, why in others)], more=more
-        )
+        others = [memories[one] for one in found if one != memory_id and one in memories]
+        said = [Saying(memory=one, why=_reason(one, memory, found[one.memory_id])) for one in others]
+        return SameSayings(found=[Saying(memory=memory, why="chosen"), *said], more=more)
 
 
 async def _find(session: Session, memory: Memory, phrase: str) -> tuple[dict[UUID, Why], bool]:
@@ -85,7 +82,7 @@ async def _find(session: Session, memory: Memory, phrase: str) -> tuple[dict[UUI
     _note(found, holding[: store.MOST_FOUND], "holds")
     _note(found, alive, "quote")
     _note(found, near, "near")
-    derived = [one for one, *_ in await store.find_links(session, [memory.memory_id, *found], _DERIVED)]
+    derived = [one for one, _ in await store.find_links(session, [memory.memory_id, *found], _DERIVED)]
     _note(found, derived[: store.MOST_FOUND], "derived")
     return found, is_cut or max(len(cues), len(holding), len(derived)) > store.MOST_FOUND
 
@@ -103,18 +100,11 @@ async def _alive(session: Session, ids: Sequence[UUID]) -> list[UUID]:
 async def _near(session: Session, memory: Memory) -> tuple[list[UUID], bool]:
     """Returns those among the memories that are linked as similar which say nearly the same words and nothing else.
 
-    And whether more are linked than were read.
+    And whether more are linked than were read. Titles do not count: a heading says nothing of its own.
     """
     similar = await store.find_links(session, [memory.memory_id], SIMILAR, both=True)
-    own = f"{memory.title}\n{memory.body}", memory.body
-    near = [one for one, title, body in similar if _is_near((f"{title}\n{body}", body), own)]
+    near = [one for one, body in similar if says_no_more(body, memory.body) or says_no_more(memory.body, body)]
     return near, len(similar) > store.MOST_FOUND
-
-
-def _is_near(one: tuple[str, str], other: tuple[str, str]) -> bool:
-    """Tells if one of two memories says no more than the other, as a whole or, as a title may be a heading, by body."""
-    pairs = [(own, its) for own, its in zip(one, other, strict=True) if min(len(own), len(its)) >= SHORTEST_HELD]
-    return any(says_no_more(own, its) or says_no_more(its, own) for own, its in pairs)
 
 
 def _reason(memory: Memory, chosen: Memory, why: Why) -> Why:

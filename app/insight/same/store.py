@@ -41,7 +41,7 @@ SELECT quote, turn_id FROM cue_evidence WHERE workspace_id = %(workspace_id)s AN
 ORDER BY memory_id, place
 """
 _LINKED = f"""
-SELECT DISTINCT m.memory_id, m.title, m.body FROM links l JOIN memories m ON m.workspace_id = l.workspace_id
+SELECT DISTINCT m.memory_id, m.body FROM links l JOIN memories m ON m.workspace_id = l.workspace_id
     AND m.memory_id = CASE WHEN l.from_id = ANY(%(ids)s::uuid[]) THEN l.to_id ELSE l.from_id END
 WHERE {_LIVE} AND l.relation = %(relation)s
     AND (l.to_id = ANY(%(ids)s::uuid[]) OR %(both)s AND l.from_id = ANY(%(ids)s::uuid[]))
@@ -71,10 +71,7 @@ async def evidence_of(session: Session, ids: Sequence[UUID]) -> tuple[list[str],
 
 async def find_links(
     session: Session, ids: Sequence[UUID], relation: str, *, both: bool = False
-) -> list[tuple[UUID, str, str]]:
-    """Returns the live memories with a link of this relation to these, each with its title and body.
-
-    In `both` directions if so.
-    """
+) -> list[tuple[UUID, str]]:
+    """Returns the live memories with a link of this relation to these, and their bodies; in `both` directions if so."""
     rows = await session.rows(_LINKED, {"ids": list(ids), "relation": relation, "both": both})
-    return [(row.memory_id, row.title, row.body) for row in rows]
+    return [(one, body) for one, body in rows]
