@@ -14,10 +14,9 @@ import pytest_asyncio
 from structlog.testing import capture_logs
 
 from app import tracing
-from app.foundation.db.database import Database
 from app.foundation.db.session import EMBED
-from app.interfaces.http.serving import application
 from app.interfaces.worker.worker import work_off
+from app.operations.status import Overview
 from app.wiring import Services
 from tests.conftest import serving
 from tests.fakes.collector import Collector, collecting
@@ -126,11 +125,11 @@ async def test_gauges_that_cannot_be_read_stop_nothing(services: Services, monke
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
     asked = asyncio.Event()
 
-    async def locked(_: Database) -> None:
+    async def locked(_: Overview) -> None:
         asked.set()
         raise psycopg.errors.LockNotAvailable("a migration runs")
 
-    monkeypatch.setattr(application, "gauges", locked)
+    monkeypatch.setattr(Overview, "gauges", locked)
     with tracing.exporting():
         async with serving(services) as where, httpx.AsyncClient(base_url=where, timeout=60) as client:
             await asked.wait()

@@ -25,8 +25,6 @@ _DEEPEST = 64
 """The deepest nesting that is read. The keys of a deeper document would leave no room for values."""
 _DIGITS = 300
 """Most digits of an integer; a longer one exceeds every float, and is kept as text."""
-NO_NUMBERS = frozenset({"NaN", "Infinity", "-Infinity"})
-"""Numbers of Python that JSON does not have; each is kept as a text, and judges nothing."""
 _SCALARS = (str, int, float, date, type(None))
 _NOT_YAML = (yaml.YAMLError, ValueError, TypeError, OverflowError, RecursionError)
 """The errors of YAML's reader."""

@@ -201,8 +201,8 @@ def _asks(part: SaidPart) -> bool:
 
 
 def redirects(part: SaidPart) -> bool:
-    """Tells if a sentence orders one way in place of another: "use A instead of B", "no, don't mock it"."""
-    stops = {"open_contradicts", "forbids"} <= part.signs
+    """Tells if a sentence orders a way in place of another: "use A instead of B", "that's not right, use A"."""
+    stops = {"open_contradicts", "forbids"} <= part.signs or {"open_rejects", "chooses"} <= part.signs
     is_order = (_orders_a_way(part) or stops) and not part.signs & {"once", "open_task", "reports"}
     return is_order and len(part.text.split()) >= NAMING
 

@@ -1,8 +1,10 @@
 """Tests of the re-ranker, with a small cross-encoder that the test writes, and with none."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -71,10 +73,18 @@ async def test_a_model_that_fastembed_does_not_know_is_named(tmp_path: Path) -> 
 
 
 async def test_no_query_waits_long_for_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, load = threading.Event(), CrossEncoder._load
+
+    def load_later(self: CrossEncoder, loading: Any) -> None:
+        asked.wait()
+        load(self, loading)
+
+    monkeypatch.setattr(CrossEncoder, "_load", load_later)
     monkeypatch.setattr("app.foundation.models.local.LONGEST_WAIT", 0.0)
     encoder = CrossEncoder(tmp_path, model=MODEL, folder=str(write_cross_encoder(tmp_path / "model")))
     with pytest.raises(RerankerUnavailable, match="still being loaded"):
         await encoder.scores("actor", ["actor"])
+    asked.set()
     monkeypatch.setattr("app.foundation.models.local.LONGEST_WAIT", None)
     assert await encoder.scores("actor", ["actor"]) == [1 - OFFSET]
     await encoder.close()

@@ -14,8 +14,8 @@ interface Judgement {
   readonly comment: string;
 }
 
+/** The beginning of the routes whose answers change with a rating. */
 const MEMORIES = "/api/memories";
-/** Routes whose answers change with a rating. */
 
 function ratingsOf(id: string) {
   return { params: { path: { memory_id: id } } };

@@ -419,8 +419,7 @@ def test_ideas_blame_specifications_and_states_are_no_lessons(said: str) -> None
 
 
 def test_blame_that_says_the_way_is_a_lesson() -> None:
-    said = "that's not right, use the `ledger` command for every status"
-    [cue] = extract(session("close task 12", "Done.", said, "Ok."))
+    [cue] = sure("close task 12", "Done.", "that's not right, use the `ledger` command for every status", "Ok.")
     assert "use the `ledger` command" in cue.lesson
 
 

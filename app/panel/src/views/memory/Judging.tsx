@@ -111,7 +111,12 @@ function RatingLine({ rating }: { readonly rating: Rating }) {
       </span>
       <span className="said">{comment ? <OneLine text={comment} /> : <span className="muted">No comment</span>}</span>
       <span className="muted by">
-        {reviewer && <OneLine text={reviewer} />} <time dateTime={created_at}>{exactMoment(created_at)}</time>
+        {reviewer && (
+          <>
+            <OneLine text={reviewer} />,{" "}
+          </>
+        )}
+        <time dateTime={created_at}>{exactMoment(created_at)}</time>
       </span>
       {undone_at ? (
         <span className="muted">Removed</span>
