@@ -58,6 +58,7 @@ function Whole({ found, issue, lead }: Omit<Props, "name"> & { readonly found: C
         <p className="muted life-legend">
           <i className="named" /> named <i className="again" /> back <i className="resolved" /> resolved <i className="silent" /> not named
         </p>
+        <p className="muted">Back: named again after it was resolved, or after a version whose judgement named only others.</p>
       </section>
       {versions.length > 1 && <SideBySide versions={versions} />}
       <Versions versions={versions} />
