@@ -151,13 +151,7 @@ function Memory({ id, title }: { readonly id: string; readonly title: string }) 
   );
 }
 
-interface UndoProps {
-  readonly verb: "restore" | "delete";
-  readonly ids: readonly string[];
-  readonly all: boolean;
-}
-
-function Undo({ verb, ids, all }: UndoProps) {
+function Undo({ verb, ids, all }: { readonly verb: "restore" | "delete"; readonly ids: readonly string[]; readonly all: boolean }) {
   const change = useChange(verb);
   if (change.isSuccess) return null;
   const what = `${all ? "all" : whole(ids.length)} of them`;
