@@ -843,11 +843,18 @@ class LinkInput(Struct, frozen=True, kw_only=True):
 
 
 class Linked(Struct, frozen=True, kw_only=True):
+    created_at: datetime
     direction: str
     kind: str
     memory_id: UUID
+    occurred_at: datetime | None
+    ordinal: int | None
     relation: str
+    run_id: str | None
+    source: str
+    task_type: str
     title: str
+    user: str
     weight: float
 
 

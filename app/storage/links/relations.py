@@ -8,6 +8,7 @@ everybody speaks of her), is common and links nothing.
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal, NamedTuple, TypeVar
 from uuid import UUID
 
@@ -68,6 +69,13 @@ class Linked:
     """Its title, or the beginning of its text, as a turn has no title."""
     kind: str
     weight: float
+    task_type: str
+    run_id: str | None
+    source: str
+    ordinal: int | None
+    user: str
+    occurred_at: datetime | None
+    created_at: datetime
 
 
 TASKS_COMPARED = 1_000

@@ -218,8 +218,11 @@ WITH own AS (
     WHERE m.workspace_id = %(workspace_id)s AND m.ordinal < o.ordinal AND m.valid_until IS NULL
     ORDER BY m.ordinal DESC, m.memory_id LIMIT 1)
 )
-SELECT t.relation, t.direction, m.memory_id, {NAME} AS title, m.kind, t.weight
+SELECT t.relation, t.direction, m.memory_id, {NAME} AS title, m.kind, t.weight, coalesce(o.task_type, '') AS task_type,
+    m.run_id, coalesce(s.uri, '') AS source, m.ordinal, m.user_id AS user, m.occurred_at, m.created_at
 FROM linked t JOIN memories m ON m.workspace_id = %(workspace_id)s AND m.memory_id = t.other
+LEFT JOIN observations o ON o.workspace_id = %(workspace_id)s AND o.memory_id = m.memory_id
+LEFT JOIN sources s ON s.workspace_id = %(workspace_id)s AND s.source_id = m.source_id
 WHERE m.valid_until IS NULL
 ORDER BY coalesce(array_position(%(order)s::text[], t.relation), array_position(%(order)s::text[], %(any)s)),
     t.relation, t.direction DESC, t.weight DESC, t.created_at, m.memory_id

@@ -49,9 +49,12 @@ async def test_a_link_is_given_shown_and_taken_back(client: httpx.AsyncClient) -
     }
     assert (await give(client, pump, spares)).json() == {"created": 0, "updated": 1, "unchanged": 0, "removed": 0}
     assert (await give(client, pump, spares)).json() == {"created": 0, "updated": 0, "unchanged": 1, "removed": 0}
-    link = {"relation": "derived_from", "kind": "note", "weight": 1.0}
-    assert await links(client, pump) == [{**link, "direction": "out", "memory_id": spares, "title": "spares"}]
-    assert await links(client, spares) == [{**link, "direction": "in", "memory_id": pump, "title": "pump"}]
+    for one, other, direction, title in ((pump, spares, "out", "spares"), (spares, pump, "in", "pump")):
+        (link,) = await links(client, one)
+        stored_at = (await client.get(f"/api/memories/{other}")).json()["created_at"]
+        apart = {"run_id": None, "source": "", "ordinal": None, "user": "", "task_type": "", "occurred_at": None}
+        linked = {"relation": "derived_from", "kind": "note", "weight": 1.0, "memory_id": other, "title": title}
+        assert link == {**linked, **apart, "direction": direction, "created_at": stored_at}
     taken = {"from_id": pump, "to_id": spares, "relation": "derived_from"}
     for count in (1, 0):
         removed = await client.post("/api/links", json={"remove": taken})

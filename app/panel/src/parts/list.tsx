@@ -167,8 +167,7 @@ export function PickBox({ title, chosen, stop = true, pick }: PickBoxProps) {
 interface SelectionHeadProps {
   /** What is said while nothing is selected. */
   readonly count: string;
-  /** What is said of the selection; empty while nothing is selected. */
-  readonly selected: string;
+  readonly selected: number;
   readonly ids: readonly string[];
   readonly choose: (chosen: ReadonlySet<string>) => void;
 }
@@ -176,8 +175,8 @@ interface SelectionHeadProps {
 /** How much is listed or selected, and the means to select all or nothing. */
 export function SelectionHead({ count, selected, ids, choose }: SelectionHeadProps) {
   return (
-    <>
-      <p role="status">{selected || count}</p>
+    <div className="list-count">
+      <p role="status">{selected ? `${whole(selected)} selected` : count}</p>
       {selected ? (
         <button type="button" className="quiet" title="Clear the selection (Esc)" onClick={() => choose(new Set())}>
           Clear
@@ -187,6 +186,6 @@ export function SelectionHead({ count, selected, ids, choose }: SelectionHeadPro
           Select all {whole(ids.length)}
         </button>
       )}
-    </>
+    </div>
   );
 }

@@ -6,6 +6,7 @@ import { phraseOf } from "../../parts/relations";
 import { Unshown } from "../../parts/states";
 import { OneLine } from "../../parts/text";
 import { linkWith } from "../../state/address";
+import { Apart } from "./Row";
 
 const AT_ONCE = 8;
 /** Links of one kind that are shown before the reader asks for all. */
@@ -44,12 +45,13 @@ function Group({ phrase, links }: { readonly phrase: string; readonly links: rea
 function Items({ links }: { readonly links: readonly Linked[] }) {
   return (
     <ul>
-      {links.map(({ relation, direction, memory_id, title, weight }) => (
-        <li key={`${relation} ${direction} ${memory_id}`}>
-          <Link href={linkWith({ memory: memory_id })}>
-            <OneLine text={title} />
+      {links.map((link) => (
+        <li key={`${link.relation} ${link.direction} ${link.memory_id}`}>
+          <Link href={linkWith({ memory: link.memory_id })}>
+            <OneLine text={link.title} />
           </Link>
-          {weight < 1 && <span className="muted">{weight.toFixed(2)}</span>}
+          {link.weight < 1 && <span className="muted">{link.weight.toFixed(2)}</span>}
+          <Apart {...link} />
         </li>
       ))}
     </ul>

@@ -3,9 +3,8 @@ import { useMemo } from "react";
 import { FOUND, useUnknownWorkspace } from "../../api/queries";
 import type { HitView, MemoryPage, MemoryView, SearchView } from "../../api/schema";
 import { termsOf } from "../../parts/excerpt";
-import { counted, whole } from "../../parts/format";
-import type { Selection } from "../../parts/list";
-import { SelectionHead } from "../../parts/list";
+import { counted } from "../../parts/format";
+import { type Selection, SelectionHead } from "../../parts/list";
 import { Empty, Failure, Loading, More } from "../../parts/states";
 import { changeAddress } from "../../state/address";
 import { type Asked, NO_FILTERS } from "./filters";
@@ -37,14 +36,12 @@ export function List({ asked, searching, pages, found, chosen, choose, pick }: P
   const present = items.filter(({ id }) => chosen.has(id));
   return (
     <div className={`list ${source.isPlaceholderData ? "stale" : ""}`} tabIndex={-1}>
-      <div className="list-count">
-        <SelectionHead
-          count={searching ? matchesOf(items.length) : counted(pages.data?.pages[0]?.total ?? items.length, "memory", "memories")}
-          selected={present.length > 0 ? `${whole(present.length)} selected` : ""}
-          ids={items.map(({ id }) => id)}
-          choose={choose}
-        />
-      </div>
+      <SelectionHead
+        count={searching ? matchesOf(items.length) : counted(pages.data?.pages[0]?.total ?? items.length, "memory", "memories")}
+        selected={present.length}
+        ids={items.map(({ id }) => id)}
+        choose={choose}
+      />
       {present.length > 0 && <SelectionBar chosen={present} />}
       <ol>
         {items.map((item) => (

@@ -1,4 +1,4 @@
-import { memo, useEffect, useRef } from "react";
+import { memo, type ReactNode, useEffect, useRef } from "react";
 import type { HitView, MemoryView } from "../../api/schema";
 import { excerptOf, nameOf } from "../../parts/excerpt";
 import { day, shortPath } from "../../parts/format";
@@ -59,36 +59,64 @@ export const Row = memo(function Row({ item, open, stop, stored, terms, chosen, 
   );
 });
 
-function Facts({ item, stored }: Pick<Props, "item" | "stored">) {
-  const observation = "observation" in item ? item.observation : null;
-  const created = "created_at" in item ? item.created_at : null;
-  const when = item.occurred_at ?? created;
+interface Apart extends Pick<MemoryView, "kind" | "user" | "occurred_at"> {
+  readonly task_type: string;
+  readonly run_id: string | null;
+  readonly source: string;
+  readonly ordinal?: number | null;
+  readonly tags?: readonly string[];
+  readonly created_at: string | null;
+  readonly stored?: boolean;
+  readonly children?: ReactNode;
+}
+
+/** What tells a memory apart from others with its title. */
+export function Apart(given: Apart) {
+  const { kind, user, occurred_at, task_type, run_id, source, ordinal = null, tags = [], created_at: created, stored, children } = given;
+  const when = occurred_at ?? created;
   return (
     <span className="row-facts">
-      <span className="kind">{item.kind}</span>
-      {item.user && <span title="The user whom it belongs to">{item.user}</span>}
-      {"suspect" in item && item.suspect && <span className="rule">suspect</span>}
-      {observation?.task_type && <span className="extra">{observation.task_type}</span>}
-      {"run_id" in item && item.run_id && (
+      <span className="kind">{kind}</span>
+      {user && <span title="The user whom it belongs to">{user}</span>}
+      {task_type && <span className="extra">{task_type}</span>}
+      {run_id && (
         <span className="name" title="The run that it was learnt in">
-          <OneLine text={item.run_id} />
+          <OneLine text={run_id} />
         </span>
       )}
-      {!observation && item.kind === "observation" && item.tags.length > 0 && <span>{item.tags.join(", ")}</span>}
-      {item.source && !observation && (
-        <span title={item.source.uri}>
-          {shortPath(item.source.uri)}
-          {item.ordinal !== null && ` #${item.ordinal}`}
+      {tags.length > 0 && <span>{tags.join(", ")}</span>}
+      {source && kind !== "observation" && (
+        <span title={source}>
+          {shortPath(source)}
+          {ordinal !== null && ` #${ordinal}`}
         </span>
       )}
-      <Verdict value={observation?.verdict} />
-      {"issues" in item && item.issues.length > 0 && (
-        <span className="states">{[...new Set(item.issues.map(({ state }) => state))].join("; ")}</span>
-      )}
+      {children}
       <span className="dates">
         {stored && created && when && day(created) !== day(when) && <span className="extra">stored {day(created)} · </span>}
         {when && <time dateTime={when}>{day(when)}</time>}
       </span>
     </span>
+  );
+}
+
+function Facts({ item, stored }: Pick<Props, "item" | "stored">) {
+  const observation = "observation" in item ? item.observation : null;
+  return (
+    <Apart
+      {...item}
+      task_type={observation?.task_type ?? ""}
+      run_id={"run_id" in item ? item.run_id : null}
+      source={item.source?.uri ?? ""}
+      tags={!observation && item.kind === "observation" ? item.tags : []}
+      created_at={"created_at" in item ? item.created_at : null}
+      stored={stored}
+    >
+      {"suspect" in item && item.suspect && <span className="rule">suspect</span>}
+      <Verdict value={observation?.verdict} />
+      {"issues" in item && item.issues.length > 0 && (
+        <span className="states">{[...new Set(item.issues.map(({ state }) => state))].join("; ")}</span>
+      )}
+    </Apart>
   );
 }

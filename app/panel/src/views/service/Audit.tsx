@@ -3,11 +3,11 @@ import { useChange } from "../../api/acts";
 import { useService } from "../../api/client";
 import type { AuditEntry } from "../../api/schema";
 import { exactMoment, whole } from "../../parts/format";
-import { Link } from "../../parts/Link";
+import { MemoryLink } from "../../parts/MemoryLink";
 import { SearchField } from "../../parts/SearchField";
 import { Empty, Failure, Loading, More } from "../../parts/states";
 import { OneLine } from "../../parts/text";
-import { changeAddress, linkTo, useAddress } from "../../state/address";
+import { changeAddress, useAddress } from "../../state/address";
 import { useFirst } from "../../state/search";
 import { useTitle } from "../../state/title";
 
@@ -108,7 +108,13 @@ function Entry({ entry, asked, left }: EntryProps) {
         <span>{operation}</span>
         {ordered
           .slice(0, all ? undefined : shown)
-          .map(({ id, title }) => (OF_MEMORIES.has(object) ? <Memory key={id} id={id} title={title} /> : <code key={id}>{id}</code>))}
+          .map(({ id, title }) =>
+            OF_MEMORIES.has(object) ? (
+              <MemoryLink key={id} id={id} title={title || `${id.slice(0, 8)}…${id.slice(-4)}`} />
+            ) : (
+              <code key={id}>{id}</code>
+            ),
+          )}
         {ordered.length > shown && !all && (
           <button type="button" className="quiet" onClick={() => setAll(true)}>
             all {whole(ordered.length)}
@@ -136,20 +142,6 @@ const CHANGED: Readonly<Record<string, string>> = {
 
 const OF_MEMORIES: ReadonlySet<string> = new Set(["memory", "observation", "cue"]);
 /** Objects that have the ids of memories. */
-
-function Memory({ id, title }: { readonly id: string; readonly title: string }) {
-  return (
-    <Link href={linkTo("/memory", { memory: id })} title="Open it">
-      {title ? (
-        <OneLine text={title} />
-      ) : (
-        <code>
-          {id.slice(0, 8)}…{id.slice(-4)}
-        </code>
-      )}
-    </Link>
-  );
-}
 
 function Undo({ verb, ids, all }: { readonly verb: "restore" | "delete"; readonly ids: readonly string[]; readonly all: boolean }) {
   const change = useChange(verb);

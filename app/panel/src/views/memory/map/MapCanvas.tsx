@@ -8,7 +8,7 @@ import { OneLine } from "../../../parts/text";
 import { useShortcuts } from "../../../state/shortcuts";
 import { useScheme } from "../../../state/theme";
 import { useSize } from "../../../state/width";
-import { NodeFacts } from "./MapList";
+import { Apart } from "../Row";
 import { paint } from "./paint";
 import { dotAt, ENLARGED, fitting, idsInside, labelsOf, type Place, placed, type Region, type Size } from "./scene";
 
@@ -194,11 +194,10 @@ function Tooltip({ node, at: [x, y], size }: TooltipProps) {
       <p className="tooltip-title">
         <OneLine text={node.title} />
       </p>
-      <p className="row-facts">
-        <NodeFacts node={node} />
+      <Apart {...node}>
         <Quality value={node.quality} />
         <Score value={node.final_score} />
-      </p>
+      </Apart>
     </div>
   );
 }

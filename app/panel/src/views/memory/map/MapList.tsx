@@ -1,11 +1,11 @@
 import { symbol } from "d3-shape";
 import type { Cluster, NodeView } from "../../../api/schema";
-import { counted, day, whole } from "../../../parts/format";
+import { counted, whole } from "../../../parts/format";
 import { PickBox, RowLink, type Selection, SelectionHead } from "../../../parts/list";
 import { Quality, Score } from "../../../parts/marks";
 import { Title } from "../../../parts/text";
 import { linkWith } from "../../../state/address";
-import { lineOf } from "../Row";
+import { Apart, lineOf } from "../Row";
 import { SelectionBar } from "../SelectionBar";
 import { markOf } from "./paint";
 
@@ -29,14 +29,12 @@ export function MapList({ listed, total, chosen, choose, pick, rows, more }: Pro
   const all = counted(total, "memory", "memories");
   return (
     <section className="list" aria-label="Memories on the map" tabIndex={-1}>
-      <div className="list-count">
-        <SelectionHead
-          count={listed.length === total ? all : `${whole(listed.length)} of ${all}`}
-          selected={present.length > 0 ? `${whole(present.length)} selected` : ""}
-          ids={listed.map(({ id }) => id)}
-          choose={choose}
-        />
-      </div>
+      <SelectionHead
+        count={listed.length === total ? all : `${whole(listed.length)} of ${all}`}
+        selected={present.length}
+        ids={listed.map(({ id }) => id)}
+        choose={choose}
+      />
       {present.length > 0 && <SelectionBar chosen={present} />}
       {listed.length === 0 && <p className="muted none">No memory of the map fits the search, the filters and the clusters.</p>}
       <ol>
@@ -51,9 +49,7 @@ export function MapList({ listed, total, chosen, choose, pick, rows, more }: Pro
                 <Quality value={node.quality} />
                 <Score value={node.final_score} />
               </span>
-              <span className="row-facts">
-                <NodeFacts node={node} />
-              </span>
+              <Apart {...node} />
             </RowLink>
           </li>
         ))}
@@ -64,19 +60,6 @@ export function MapList({ listed, total, chosen, choose, pick, rows, more }: Pro
         </button>
       )}
     </section>
-  );
-}
-
-export function NodeFacts({ node: { kind, task_type, tags, occurred_at, created_at } }: { readonly node: NodeView }) {
-  const moment = occurred_at ?? created_at;
-  return (
-    <>
-      <span className="kind">{kind}</span>
-      <span>{[task_type, ...tags].filter(Boolean).join(", ")}</span>
-      <span className="dates">
-        <time dateTime={moment}>{day(moment)}</time>
-      </span>
-    </>
   );
 }
 

@@ -6,8 +6,8 @@ import { Link } from "../../../parts/Link";
 import { MemoryLink } from "../../../parts/MemoryLink";
 import { OpenedPane, PaneTitle } from "../../../parts/pane";
 import { OneLine } from "../../../parts/text";
+import { linkWith } from "../../../state/address";
 import { Kind } from "../cue/words";
-import { linkToOwnTurn } from "./asked";
 import { Turn } from "./Turn";
 
 interface Props {
@@ -79,7 +79,7 @@ function Learnt({ cues }: { readonly cues: readonly SessionCueView[] }) {
           <li key={cue.id}>
             <Kind kind={cue.kind} /> <MemoryLink id={cue.id} title={cue.lesson} />{" "}
             {cue.message !== null && (
-              <Link className="turn-link" href={linkToOwnTurn(cue.message)} replace>
+              <Link className="turn-link" href={linkWith({ turn: String(cue.message) })} replace>
                 turn {cue.message}
               </Link>
             )}

@@ -4,8 +4,8 @@ import { capitalised, exactMoment, share } from "../../../parts/format";
 import { Link } from "../../../parts/Link";
 import { MemoryLink } from "../../../parts/MemoryLink";
 import { Markdown, OneLine, unturned } from "../../../parts/text";
+import { linkWith } from "../../../state/address";
 import { Kind } from "../cue/words";
-import { linkToOwnTurn } from "./asked";
 
 interface Props {
   readonly message: StoredMessage;
@@ -32,7 +32,7 @@ export const Turn = memo(function Turn({ message, cues, asked }: Props) {
     >
       <p className="turn-head">
         <strong>{capitalised(role)}</strong>
-        <Link className="turn-link" href={linkToOwnTurn(ordinal)} replace>
+        <Link className="turn-link" href={linkWith({ turn: String(ordinal) })} replace>
           turn {ordinal}
         </Link>
         {suspect && <span className="rule">kept out of histories</span>}

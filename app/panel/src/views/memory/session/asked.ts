@@ -1,6 +1,6 @@
 /** The addresses of sessions and of their turns. */
 
-import { linkTo, linkWith } from "../../../state/address";
+import { linkTo } from "../../../state/address";
 
 /** The turn that the address names; null where it names none. */
 export function readTurn(params: URLSearchParams): number | null {
@@ -11,9 +11,4 @@ export function readTurn(params: URLSearchParams): number | null {
 /** The address of a session, or of one of its turns, from any place. */
 export function linkToTurn(session: string, turn: number | null = null): string {
   return linkTo("/memory", { session, turn: turn === null ? null : String(turn) });
-}
-
-/** The address of a turn of the open session. */
-export function linkToOwnTurn(turn: number): string {
-  return linkWith({ turn: String(turn) });
 }
