@@ -38,6 +38,8 @@ _STATES = (OPEN, RESOLVED, SILENT)
 """States in the order in which issues are listed; reopened ones stand among the open ones."""
 _SPOKEN_OF = re.compile(r"(?i)\b(?:again|still|once more)\b")
 """Words by which a statement speaks of an earlier issue."""
+_ZEROS = re.compile(r"(?<!\d)0+(?=\d)")
+"""Zeros before a number, which a version is read without."""
 _SHORT = 140
 """Characters of a remark in a list of versions that sums its version up."""
 Numbers = Mapping[tuple[UUID, int], UUID]
@@ -189,13 +191,18 @@ def _versions_of(judgements: Sequence[Judgement]) -> list[_JudgedVersion]:
 
 
 def unify_version_spellings(judgements: Sequence[Judgement]) -> list[Judgement]:
-    """Returns judgements of one case with one spelling for each version, the one seen first."""
+    """Returns judgements of one case with one spelling for each version, the one seen first.
+
+    A version that is named as its run has the name of the run: `run-058`, not `run-58`.
+    """
     own = [(item.found.version, item.found.score if item.found.basis == JUDGED else None) for item in judgements]
     named = [(name, None) for item in judgements for issue in item.found.issues for name in issue.named]
     as_first = spellings([*own, *named])
 
+    runs = {_ZEROS.sub("", item.run_id): item.run_id for item in judgements if item.run_id}
+
     def spell(name: str) -> str:
-        return as_first.get(name, name)
+        return runs.get(as_first.get(name, name), as_first.get(name, name))
 
     return [
         replace(

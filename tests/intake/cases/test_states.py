@@ -48,6 +48,22 @@ def history(files: Mapping[str, Any]) -> CaseHistory:
     return assemble_history("tea", judgements, number_issues("tea", judgements))
 
 
+def test_a_version_that_is_named_as_its_run_has_the_name_of_the_run() -> None:
+    found = [
+        found_in("v1/judge.json", json.dumps(judged("P1: No source", version="run-57"))),
+        found_in("v2/judge.json", json.dumps(judged("P1: No source", version="run-058"))),
+    ]
+    judgements = [
+        Judgement(judgement_id=UUID(int=number), found=item, source="", run_id=run)
+        for number, ((item,), run) in enumerate(zip(found, ("run-057", "run-058"), strict=True), 1)
+    ]
+    assert [item.found.version for item in judgements] == ["run-57", "run-58"]
+    named = unify_version_spellings(judgements)
+    case = assemble_history("tea", named, number_issues("tea", named))
+    assert [version.version for version in case.versions] == ["run-057", "run-058"]
+    assert [item.versions for item in case.issues] == [("run-057", "run-058")]
+
+
 def issue(case: CaseHistory, words: str) -> CaseIssue:
     (found,) = [item for item in case.issues if words in item.title]
     return found
