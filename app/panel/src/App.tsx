@@ -7,26 +7,29 @@ import { KeyGate } from "./parts/KeyGate";
 import { Link } from "./parts/Link";
 import { Notices } from "./parts/Notices";
 import { Empty } from "./parts/states";
+import { UnknownNames } from "./parts/Unknown";
 import { linkTo, useAddress } from "./state/address";
 import { useKeyAsked } from "./state/session";
 import { Cases } from "./views/cases/Cases";
 import { Desk } from "./views/desk/Desk";
+import { NO_FILTERS } from "./views/memory/filters";
 import { Memory } from "./views/memory/Memory";
 import { Runs } from "./views/runs/Runs";
 import { Service } from "./views/service/Service";
 
-const VIEWS: Readonly<Record<string, ComponentType>> = {
-  "/": Desk,
-  "/cases": Cases,
-  "/runs": Runs,
-  "/memory": Memory,
-  "/service": Service,
+/** The places, each with the parameters that it knows. */
+const VIEWS: Readonly<Record<string, readonly [View: ComponentType, known: string]>> = {
+  "/": [Desk, "reason item one other"],
+  "/cases": [Cases, "case q one other"],
+  "/runs": [Runs, "run recall q task_type verdict agent sort"],
+  "/memory": [Memory, `look q sort order memory session turn note cluster ${Object.keys(NO_FILTERS).join(" ")}`],
+  "/service": [Service, "part q id key"],
 };
 
 export function App() {
   const { path } = useAddress();
   const keyAsked = useKeyAsked();
-  const View = VIEWS[path];
+  const [View, known = ""] = VIEWS[path] ?? [];
   return (
     <>
       <Header path={path} />
@@ -38,7 +41,8 @@ export function App() {
           <KeyGate />
         ) : (
           <InWorkspace>
-            <Boundary key={path}>{View ? <View /> : <Unknown path={path} />}</Boundary>
+            {View && <UnknownNames known={["workspace", ...known.split(" ")]} />}
+            <Boundary key={path}>{View ? <View /> : <NoPlace path={path} />}</Boundary>
           </InWorkspace>
         )}
       </main>
@@ -47,7 +51,7 @@ export function App() {
   );
 }
 
-function Unknown({ path }: { readonly path: string }) {
+function NoPlace({ path }: { readonly path: string }) {
   return (
     <Empty title={`There is no place ${path}`}>
       <p>

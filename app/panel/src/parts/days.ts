@@ -12,7 +12,5 @@ export function startOf(day: string): string {
 
 /** The service's end is exclusive, a reader's last day is not. */
 export function dayAfter(day: string): string {
-  const next = new Date(startOf(day));
-  next.setUTCDate(next.getUTCDate() + 1);
-  return next.toISOString();
+  return new Date(Date.parse(startOf(day)) + 24 * 60 * 60 * 1000).toISOString();
 }

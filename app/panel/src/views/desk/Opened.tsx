@@ -72,6 +72,7 @@ const SHOWN = 5;
 function Proposed({ proposal, title, lead }: { readonly proposal: ProposalView; readonly title: string; readonly lead: ReactNode }) {
   const { change, cue_ids: cues, target_id: target, created_at } = proposal;
   const shown = [...(target && change !== "note" ? [target] : []), ...cues].slice(0, SHOWN);
+  const linked = change === "harmful" ? cues : change === "note" && target ? [target] : [];
   return (
     <article>
       <header className="detail-head">
@@ -85,22 +86,17 @@ function Proposed({ proposal, title, lead }: { readonly proposal: ProposalView; 
         {lead}
         {change === "graduate" && <Graduate proposal={proposal} />}
       </header>
-      {target && change === "note" && (
-        <p>
-          <Link href={linkTo("/memory", { memory: target })}>Open the note</Link>
+      {linked.map((id) => (
+        <p key={id}>
+          <Link href={linkTo("/memory", { memory: id })}>Open the {change === "note" ? "note" : "memory"}</Link>
         </p>
-      )}
-      {change === "harmful"
-        ? cues.map((id) => (
-            <p key={id}>
-              <Link href={linkTo("/memory", { memory: id })}>Open the memory</Link>
-            </p>
-          ))
-        : shown.map((id) => (
-            <section key={id} className="proposed-cue" aria-label={id === target ? "The proposed cue" : "A cue"}>
-              <CueDetail id={id} decided />
-            </section>
-          ))}
+      ))}
+      {change !== "harmful" &&
+        shown.map((id) => (
+          <section key={id} className="proposed-cue" aria-label={id === target ? "The proposed cue" : "A cue"}>
+            <CueDetail id={id} decided />
+          </section>
+        ))}
       {cues.length > SHOWN && <p className="muted">and {whole(cues.length - SHOWN)} more cues</p>}
     </article>
   );

@@ -9,7 +9,7 @@ import { useListKeys } from "../../state/stepping";
 import { useTitle } from "../../state/title";
 import { Detail } from "./Detail";
 import { FilterBar } from "./FilterBar";
-import { readAsked } from "./filters";
+import { readAsked, SORTS } from "./filters";
 import { List } from "./List";
 import { NewNote } from "./NoteForm";
 import { lineOf } from "./Row";
@@ -35,6 +35,7 @@ export function Memory() {
         </Link>
       </nav>
       <Unknown parameter="look" known={["map"]} instead="the list is" />
+      <Unknown parameter="sort" known={SORTS.map(({ value }) => value.replace(/ .*/, ""))} instead="the newest first are" />
       {mapped ? (
         <Suspense fallback={<Loading what="the map" />}>
           <MapLook />

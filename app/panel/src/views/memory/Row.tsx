@@ -1,5 +1,5 @@
 import { memo, type ReactNode, useEffect, useRef } from "react";
-import type { HitView, MemoryView } from "../../api/schema";
+import type { HitView, MemoryView, NodeView } from "../../api/schema";
 import { excerptOf, nameOf } from "../../parts/excerpt";
 import { day, shortPath } from "../../parts/format";
 import { PickBox, RowLink } from "../../parts/list";
@@ -59,12 +59,10 @@ export const Row = memo(function Row({ item, open, stop, stored, terms, chosen, 
   );
 });
 
-interface Apart extends Pick<MemoryView, "kind" | "user" | "occurred_at"> {
-  readonly task_type: string;
-  readonly run_id: string | null;
-  readonly source: string;
+type Told = Pick<NodeView, "kind" | "user" | "task_type" | "run_id" | "source" | "occurred_at"> & Partial<Pick<NodeView, "tags">>;
+
+interface Apart extends Told {
   readonly ordinal?: number | null;
-  readonly tags?: readonly string[];
   readonly created_at: string | null;
   readonly stored?: boolean;
   readonly children?: ReactNode;

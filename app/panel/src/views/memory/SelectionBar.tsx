@@ -21,7 +21,8 @@ export function SelectionBar({ chosen }: Props) {
   const rate = useRate();
   const tag = useTagging();
   const remove = useChange("delete");
-  const busy = rate.isPending || tag.isPending || remove.isPending;
+  const working = rate.isPending ? "Rating" : tag.isPending ? "Tagging" : remove.isPending ? "Deleting" : "";
+  const busy = working !== "";
   return (
     <div className="selection-bar" role="group" aria-label="Change the selected memories">
       {RATINGS.map(({ rating, way, tone }) => (
@@ -47,9 +48,7 @@ export function SelectionBar({ chosen }: Props) {
         <Icon name="trash" />
         Delete
       </button>
-      {rate.isPending && <Working what="Rating" />}
-      {tag.isPending && <Working what="Tagging" />}
-      {remove.isPending && <Working what="Deleting" />}
+      {busy && <Working what={working} />}
     </div>
   );
 }

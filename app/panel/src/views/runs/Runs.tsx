@@ -9,6 +9,7 @@ import { Score, Verdict } from "../../parts/marks";
 import { SearchField } from "../../parts/SearchField";
 import { Empty } from "../../parts/states";
 import { OneLine } from "../../parts/text";
+import { Unknown } from "../../parts/Unknown";
 import { changeAddress, linkWith, useAddress } from "../../state/address";
 import { useListKeys } from "../../state/stepping";
 import { useTitle } from "../../state/title";
@@ -36,6 +37,7 @@ export function Runs() {
   return (
     <div className={`runs ${open || recall ? "with-detail" : ""}`}>
       <ListPane name="runs" query={found} nothing={runs.length === 0 && <Nothing />} toolbar={<Filters runs={runs} params={params} />}>
+        <Unknown parameter="sort" known={SORTS.map(({ name }) => name)} instead="the latest first are" />
         <p className="list-count" role="status">
           {isNarrowed(params) ? `${whole(shown.length)} of ${counted(runs.length, "run", "runs")}` : counted(runs.length, "run", "runs")}
           {found.isFetchingNextPage && " · loading more …"}
