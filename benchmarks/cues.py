@@ -1,7 +1,6 @@
 """Fits the models that tell lessons in sessions, and measures them on projects that the fit has not seen."""
 
 import argparse
-import json
 import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +19,7 @@ from app.recall.cues.signs import SpokenTurn, TurnModel, may_teach, of_person, s
 from benchmarks import public_logs, real_logs
 from benchmarks.figures import Figure, report
 from benchmarks.real_logs import ReadSession, RealSession, active, shares_words
-from benchmarks.stage import SHARED_DATA
+from benchmarks.stage import SHARED_DATA, rows_of
 
 LESSONS = SHARED_DATA / "lessons-dev"
 OWN = Path(__file__).parent / "lessons"
@@ -65,7 +64,7 @@ def read(folder: Path) -> list[Labelled]:
     if not (folder / "sessions.jsonl").exists():
         return []
     lessons = defaultdict[str, list[Mapping[str, Any]]](list)
-    for row in _rows(folder / "gold.jsonl"):
+    for row in rows_of(folder / "gold.jsonl"):
         lessons[row["session"]].append(row)
     return [
         Labelled(
@@ -74,19 +73,13 @@ def read(folder: Path) -> list[Labelled]:
             turns=tuple(_turn(place, message) for place, message in enumerate(row["messages"])),
             lessons=tuple(lessons[row["id"]]),
         )
-        for row in _rows(folder / "sessions.jsonl")
+        for row in rows_of(folder / "sessions.jsonl")
     ]
 
 
 def _turn(place: int, message: Mapping[str, Any]) -> Turn:
     tools = tuple(ToolUse(name=str(tool["name"])) for tool in message.get("tools") or ())
     return Turn(ordinal=place, role=message["role"], text=message["text"], tools=tools)
-
-
-def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
-    for line in path.read_text(encoding="utf-8").splitlines():
-        if line.strip():
-            yield json.loads(line)
 
 
 def examples(sessions: Sequence[Labelled]) -> list[Example]:

@@ -1,8 +1,7 @@
 """Plans and the cues that apply to them, labelled by hand: how they are read and stored."""
 
-import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from app.recall.cues.cue import NewCue
 from app.recall.cues.keep import MOST_AT_ONCE
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
-from benchmarks.stage import workspace_of
+from benchmarks.stage import rows_of, workspace_of
 
 SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 NEAR, EVERYDAY, UNRELATED = "near misses", "everyday", "unrelated"
@@ -49,8 +48,8 @@ def labelled(folder: Path) -> Labelled:
 
 def _lessons(folder: Path) -> Labelled:
     """Reads a set of sessions, of lessons in them, and of plans; the lessons are cues in the words of their turns."""
-    sessions = {row["id"]: row for row in _rows(folder / "sessions.jsonl")}
-    gold = {row["id"]: row for row in _rows(folder / "gold.jsonl")}
+    sessions = {row["id"]: row for row in rows_of(folder / "sessions.jsonl")}
+    gold = {row["id"]: row for row in rows_of(folder / "gold.jsonl")}
 
     def group(name: str) -> str:
         return group(gold[name]["same_as"]) if "same_as" in gold[name] else name
@@ -68,7 +67,7 @@ def _lessons(folder: Path) -> Labelled:
                 if row["fires"]
                 else next(role for role in (NEAR, EVERYDAY, UNRELATED) if role[:9] in row["about"]),
             )
-            for row in _rows(folder / "plans.jsonl")
+            for row in rows_of(folder / "plans.jsonl")
         ],
     )
 
@@ -86,7 +85,7 @@ def _holds(text: str, phrases: Sequence[str]) -> bool:
 
 def _cues(folder: Path) -> Labelled:
     """Reads labelled cues of one project, and the plans that fire them or only look as if they did."""
-    rows = list(_rows(folder / "cues.jsonl"))
+    rows = list(rows_of(folder / "cues.jsonl"))
     groups = [row.get("group") or f"#{place}" for place, row in enumerate(rows)]
     kept = [place for place, row in enumerate(rows) if row["type"] != "none" and row["scope"] in {"project", "general"}]
     return Labelled(
@@ -95,7 +94,7 @@ def _cues(folder: Path) -> Labelled:
         projects=[folder.name] * len(kept),
         cases=[
             Case(plan=plan, groups=frozenset(fired), project=folder.name, role=role)
-            for case in _rows(folder / "activation.jsonl")
+            for case in rows_of(folder / "activation.jsonl")
             if case["cue"] in kept
             for name, role, fired in (("fires", "", {groups[case["cue"]]}), ("near_misses", NEAR, ()))
             for plan in case[name]
@@ -111,7 +110,7 @@ def _cue(row: Mapping[str, Any]) -> NewCue:
 
 def real_logs(folder: Path) -> Mapping[str, Labelled]:
     """Returns the lessons and plans of real session logs, each project by itself."""
-    lessons, plans = (list(_rows(folder / f"{name}.jsonl")) for name in ("lessons", "plans"))
+    lessons, plans = (list(rows_of(folder / f"{name}.jsonl")) for name in ("lessons", "plans"))
     return {project: _of_project(project, lessons, plans) for project in sorted({row["project"] for row in plans})}
 
 
@@ -141,12 +140,8 @@ def requests(folder: Path) -> list[Case]:
     return [
         Case(plan=row["query"], groups=frozenset(), project=file.parent.name, role=UNRELATED)
         for file in files
-        for row in _rows(file)
+        for row in rows_of(file)
     ]
-
-
-def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
-    yield from (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip())
 
 
 async def filled(services: Services, name: str, cues: Sequence[NewCue]) -> tuple[Workspace, list[str]]:

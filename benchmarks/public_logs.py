@@ -10,7 +10,6 @@ each, 31 of them both.
 
 import argparse
 import hashlib
-import json
 import subprocess  # reads files out of clones
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from app.recall.cues.cue import PERSON
 from app.recall.cues.extraction.extract import extract, ordinal_of
 from app.recall.cues.signs import TurnModel
 from benchmarks.figures import Figure, report
+from benchmarks.stage import rows_of
 
 TURNS = Path(__file__).parent / "public_turns.jsonl"
 USEFUL, HARMLESS, JUNK = "useful", "harmless", "junk"
@@ -31,7 +31,7 @@ ACTIVE, CANDIDATE, SILENT = "active cues", "candidates", "turns without a cue"
 
 def read() -> list[Mapping[str, Any]]:
     """Reads the sessions with their verdicts."""
-    return [json.loads(line) for line in TURNS.read_text(encoding="utf-8").splitlines()]
+    return rows_of(TURNS)
 
 
 def content_of(row: Mapping[str, Any], folder: Path) -> bytes:

@@ -1,7 +1,6 @@
 """Extracts the cues of real session logs, and compares them with what a reader of the logs labelled."""
 
 import argparse
-import json
 import random
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ from app.recall.cues.cue import NewCue
 from app.recall.cues.extraction.extract import extract, ordinal_of
 from app.recall.cues.signs import TurnModel
 from benchmarks.figures import Figure, report
-from benchmarks.stage import SHARED_DATA
+from benchmarks.stage import SHARED_DATA, rows_of
 
 REAL = SHARED_DATA / "real-logs-dev"
 OLDER = SHARED_DATA / "cues-dev"
@@ -62,7 +61,7 @@ def read() -> list[RealSession]:
         return []
     lessons, junk, read_of = map(_by_log, (REAL / "lessons.jsonl", REAL / "junk.jsonl", READINGS))
     unsure = defaultdict[str, set[int]](set)
-    for row in _rows(OLDER / "cues.jsonl") if OLDER.exists() else ():
+    for row in rows_of(OLDER / "cues.jsonl") if OLDER.exists() else ():
         if row["type"] != "none" and row.get("scope") != "task":
             unsure[row["session"]].add(row["message"])
     found = []
@@ -83,13 +82,9 @@ def read() -> list[RealSession]:
     return found
 
 
-def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
-    return (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip())
-
-
 def _by_log(path: Path) -> defaultdict[tuple[str, str], list[Mapping[str, Any]]]:
     found = defaultdict[tuple[str, str], list[Mapping[str, Any]]](list)
-    for row in _rows(path):
+    for row in rows_of(path):
         found[row["project"], row["log"]].append(row)
     return found
 
@@ -100,7 +95,7 @@ def _logs() -> Iterator[tuple[str, str, Sequence[Turn]]]:
         log = read_log(path.read_bytes(), suffix=path.suffix, session_id=path.name)
         for transcript in log.transcripts if log else ():
             yield path.parent.name, path.name, transcript.turns
-    for row in _rows(OLDER / "sessions.jsonl") if OLDER.exists() else ():
+    for row in rows_of(OLDER / "sessions.jsonl") if OLDER.exists() else ():
         said = enumerate(row["messages"])
         yield "minsky", row["session"], [Turn(ordinal=at, role=item["role"], text=item["text"]) for at, item in said]
 
@@ -164,7 +159,7 @@ def figures(found: Sequence[ReadSession]) -> Iterator[Figure]:
     known = max(1, verdicts.total() - verdicts[""])
     yield Figure(name=f"… useful, of {known} that were read", value=verdicts["useful"] / known, at_least=0.7)
     yield Figure(name=f"… junk, of {known} that were read", value=verdicts["junk"] / known, at_most=0.1)
-    yield from matches([session for session, _ in found], list(_rows(READINGS)))
+    yield from matches([session for session, _ in found], list(rows_of(READINGS)))
     kinds = Counter((cue.kind, cue.trust) for _, cues in found for cue in cues)
     yield Figure(name="active cues", value=kinds.total())
     for (kind, trust), number in sorted(kinds.items()):

@@ -1,6 +1,7 @@
 """The stage of a benchmark: an embedded Postgres of its own, services, and a real server process."""
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -9,10 +10,11 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from app.foundation.db.database import Database
 from app.foundation.db.migrations import upgrade
@@ -27,6 +29,11 @@ from app.wiring import Services
 from tests.fakes.standby import Standby
 
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
+
+
+def rows_of(path: Path) -> list[Mapping[str, Any]]:
+    """Reads the objects of a file of JSON lines; blank lines are no rows."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
 
 
 @asynccontextmanager
