@@ -41,18 +41,18 @@ class Subject(NamedTuple):
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Endpoint]:
-    """Starts an endpoint."""
+    """An endpoint that answers as it should, for the providers that a module shares."""
     endpoint = Endpoint()
     yield endpoint
     endpoint.close()
 
 
-@pytest.fixture(autouse=True)
-def endpoint(server: Endpoint) -> Endpoint:
-    """The endpoint, which answers as it should."""
-    server.reply, server.withheld, server.headers = good, 0, {"content-type": "application/json", "retry-after-ms": "1"}
-    server.requests.clear()
-    return server
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    """An endpoint of one test: a request that an earlier test gave up may still arrive at a shared one."""
+    endpoint = Endpoint()
+    yield endpoint
+    endpoint.close()
 
 
 @pytest.fixture(autouse=True)
@@ -115,9 +115,10 @@ async def test_each_text_has_its_vector_in_order(subject: Subject) -> None:
         assert np.allclose(alone[0], together[place], atol=1e-5)
 
 
-async def test_no_texts_no_vectors(subject: Subject, endpoint: Endpoint) -> None:
+async def test_no_texts_no_vectors(subject: Subject, server: Endpoint) -> None:
+    server.requests.clear()
     assert (await subject.provider.embed_documents([])).shape == (0, subject.dimension)
-    assert endpoint.requests == []
+    assert server.requests == []
 
 
 async def test_queries_and_documents_at_once_each_get_their_own(subject: Subject) -> None:
@@ -166,9 +167,9 @@ def provider_at(url: str, timeout: float = 5) -> RemoteProvider:
 
 
 @pytest.fixture(params=["openai", "ollama"])
-async def remote(request: pytest.FixtureRequest, server: Endpoint) -> AsyncIterator[EmbeddingProvider]:
+async def remote(request: pytest.FixtureRequest, endpoint: Endpoint) -> AsyncIterator[EmbeddingProvider]:
     """Each provider that speaks the protocol."""
-    provider = provider_from(settings_at(server.url, request.param))
+    provider = provider_from(settings_at(endpoint.url, request.param))
     yield provider
     await provider.close()
 
