@@ -17,7 +17,6 @@ from priors_client import PriorsError as ClientError
 from priors_client import Unauthorized
 
 from app.errors import ConfigurationError, InvalidInput
-from app.interfaces.cli.at_login import remove_at_login, write_at_login
 from app.interfaces.cli.client import client_of
 from app.interfaces.cli.places import HEALTH_SECONDS, running_url, start
 from app.interfaces.cli.programs import PROGRAMS, Connected, Program, with_hooks
@@ -57,9 +56,6 @@ def connect(
     lessons: Annotated[
         bool, typer.Option("--lessons", help="Ask the agent for lessons once in a session, as it stops.")
     ] = False,
-    at_login: Annotated[
-        bool, typer.Option("--at-login", help="Start the service when you log in (systemd, launchd).")
-    ] = False,
     sessions: Annotated[
         bool | None,
         typer.Option("--sessions/--no-sessions", help="Take in earlier sessions of this project; default: ask."),
@@ -75,8 +71,6 @@ def connect(
     chosen, root, settings = PROGRAMS[program], root_of(Path.cwd()), from_environment()
     if remove:
         _disconnect(root, chosen, dry_run=dry_run)
-        if at_login and not dry_run:
-            typer.echo(remove_at_login())
         return
     place = _without_secret(url or settings.url) or _found_url(settings) or _default_url(settings)
     name = _check_name(workspace) or free_workspace(root, known_projects())
@@ -95,16 +89,8 @@ def connect(
     stored = store_project(root, workspace and name, url=place, data_dir=_data_dir_of(place, settings), program=program)
     _write_all(root, chosen, given, dry_run=False)
     _check(root, chosen, stored)
-    if at_login:
-        typer.echo(_start_at_login(stored))
     offer_past(stored, settings.api_key, program=program, wanted=sessions)
     typer.echo(f"Next: {chosen.next_step}.")
-
-
-def _start_at_login(project: Project) -> str:
-    if not project.data_dir:
-        raise ConfigurationError(f"the service at {project.url} is not of this machine: use --at-login there")
-    return write_at_login(Path(project.data_dir), project.url)
 
 
 def _check_name(workspace: str) -> str:
