@@ -1,6 +1,6 @@
 """The verbs that show the state of one workspace, of the service, and of the store across all workspaces."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from app.errors import DatabaseUnavailable, StorageFull
@@ -83,33 +83,6 @@ SELECT
         WHERE workspace_id = %(workspace_id)s AND retired_as IS NOT NULL GROUP BY retired_as
     ) AS by_reason) AS retired
 """  # noqa: S608 - constants
-
-_HOLDINGS = """
-SELECT
-    (SELECT count(*) FROM sessions WHERE workspace_id = %(workspace_id)s AND deleted_at IS NULL) AS sessions,
-    (SELECT count(DISTINCT case_name) FROM judgements WHERE workspace_id = %(workspace_id)s) AS cases,
-    (SELECT count(*) FROM cues WHERE workspace_id = %(workspace_id)s AND state = 'active') AS lessons,
-    ARRAY(
-        SELECT CASE kind WHEN 'chunk' THEN title ELSE body END FROM memories
-        WHERE workspace_id = %(workspace_id)s AND valid_until IS NULL AND (
-            kind = 'chunk' AND title LIKE '%% %%'
-            OR kind = 'message' AND ordinal <= 1 AND metadata->>'role' = 'user' AND body LIKE '%% %% %% %%'
-            AND length(body) <= 100
-        ) ORDER BY memory_id DESC LIMIT %(subjects)s
-    ) AS subjects
-"""
-_LATEST_SUBJECTS = 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Holdings:
-    """Counts what a workspace has beyond texts: sessions, judged test cases, and lessons that may fire."""
-
-    sessions: int
-    cases: int
-    lessons: int
-    subjects: Sequence[str]
-    """The subjects of the latest texts, the newest first: titles of chunks, and first requests of sessions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -279,12 +252,6 @@ class Overview:
     """Shows how the store is."""
 
     database: Database
-
-    async def holdings(self, workspace: Workspace) -> Holdings:
-        """Counts the sessions, cases and lessons of a workspace, and reads what its latest texts are about."""
-        async with self.database.session(workspace, reading=True) as session:
-            row = await session.one(_HOLDINGS, {"subjects": _LATEST_SUBJECTS})
-        return Holdings(**row._asdict())
 
     async def week(self, workspace: Workspace) -> Week:
         """Counts what memory did for a workspace in the last seven days."""

@@ -150,11 +150,17 @@ class ServiceOptions:
 
     @contextmanager
     def connect(
-        self, workspace: str = "", *, owner: bool = False, options: Mapping[str, str] = _OPTIONS
+        self,
+        workspace: str = "",
+        *,
+        owner: bool = False,
+        makes_store: bool = False,
+        options: Mapping[str, str] = _OPTIONS,
     ) -> Iterator[Client]:
         """Yields a client of the service, in a workspace or its default.
 
         For the `owner` of the store it works in this process unless a URL is given: no service asks for a key then.
+        Where no service is, `makes_store` makes a store that is lacking.
         `options` are the command's, by the service's names for their values.
 
         Raises:
@@ -173,7 +179,7 @@ class ServiceOptions:
                 # Litestar and SQLAlchemy: see `app.interfaces.cli`.
                 from app.interfaces.cli.local import client_in_process  # noqa: PLC0415
 
-                with client_in_process(settings, workspace) as client:
+                with client_in_process(settings, workspace, makes_store=makes_store) as client:
                     yield client
         except ProblemError as error:
             raise PriorsError(_reason(error, url, key, options)) from error
@@ -187,9 +193,9 @@ class PlaceOptions(ServiceOptions):
 
     workspace: WorkspaceOption = None
 
-    def client(self, *, owner: bool = False, options: Mapping[str, str] = _OPTIONS) -> AbstractContextManager[Client]:
+    def client(self, **how: Any) -> AbstractContextManager[Client]:  # noqa: ANN401 - as `connect` takes it
         """Returns a client of the service in this workspace, as `connect` does."""
-        return self.connect(self.workspace or workspace_here(), owner=owner, options=options)
+        return self.connect(self.workspace or workspace_here(), **how)
 
     def name(self) -> str:
         """Returns the name of the service and the workspace in notes, as `place_name` returns it."""
@@ -197,11 +203,6 @@ class PlaceOptions(ServiceOptions):
         url = self.url or settings.url
         data_dir = "" if url else str(settings.data_dir.absolute())
         return place_name(url, self.workspace or workspace_here(), data_dir=data_dir)
-
-    def is_served(self) -> bool:
-        """Tells whether a service is named, or is that of the connected project, which starts if it does not run."""
-        settings = settings_here()
-        return bool(self.url or settings.url or needed_url(settings))
 
 
 def client_of(url: str, key: str, workspace: str, seconds: float, *, retries: int = _RETRIES) -> Client:

@@ -48,13 +48,14 @@ class _Bridge(httpx.BaseTransport):
 
 
 @contextmanager
-def client_in_process(settings: Settings, workspace: str) -> Iterator[Client]:
+def client_in_process(settings: Settings, workspace: str, *, makes_store: bool = False) -> Iterator[Client]:
     """Yields a client of the application in this process, on the store of the settings.
 
     Raises:
-        PriorsError: a setting or the database; there is no store.
+        PriorsError: a setting or the database; there is no store, and the command makes none.
     """
-    check_store(settings)
+    if not makes_store:
+        check_store(settings)
     configure_log(settings, quiet=True)
     with Loop() as loop:
         stack = AsyncExitStack()

@@ -48,6 +48,7 @@ def environment(folder: Path, **settings: object) -> dict[str, str]:
     return {
         **kept,
         "PRIORS_DATA_DIR": str(folder),
+        "XDG_STATE_HOME": f"{folder}-state",
         **{f"PRIORS_{name}": str(value) for name, value in settings.items()},
     }
 
@@ -221,19 +222,18 @@ def test_a_watch_names_a_bad_file_once(folder: Path, tmp_path: Path) -> None:
     assert [line.split(": ")[0] for line in errors.splitlines() if "bad.json" in line] == ["failed", "failed"]
 
 
-def test_ingestion_proposes_a_question_that_is_answered(folder: Path, tmp_path: Path) -> None:
+def test_ingestion_says_what_the_workspace_has_and_notices_what_is_gone(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text(
         "# Cold store\n\n## Why the pump leaks\n\nThe seal of line 3 wears within 200 hours.\n"
     )
     (tmp_path / "b.json").write_text('{"case": "pumps", "version": "v1", "final_score": 5.5}')
     taken = call(folder, "ingest", str(tmp_path), "-w", "pumps").stdout
     assert taken.startswith("files: 2 new; 2 chunks or turns, 2 of them new, ")
-    (question,) = re.findall(r'ask now: priors history "(.*)" -w pumps', taken)
-    assert question == "Why the pump leaks"
-    assert "The seal of line 3" in call(folder, "history", question, "-w", "pumps").stdout
-    (tmp_path / "b.json").unlink()
-    (tmp_path / "a.md").write_text("# X\n\nThe seal of line 3 wears within 200 hours.\n")
-    assert "priors history" not in call(folder, "ingest", str(tmp_path), "-w", "untitled").stdout
+    assert taken.endswith("the workspace pumps has now: sessions 0; `priors status`\n")
+    assert "The seal of line 3" in call(folder, "history", "Why the pump leaks", "-w", "pumps").stdout
+    (tmp_path / "a.md").unlink()
+    assert "1 retired" in call(folder, "ingest", str(tmp_path), "-w", "pumps").stdout
+    assert call(folder, "history", "Why the pump leaks", "-w", "pumps").stdout == ""
 
 
 def test_brackets_in_a_memory_are_no_markup(folder: Path, tmp_path: Path) -> None:
@@ -267,17 +267,16 @@ def test_cues_are_made_without_a_service_and_ingestion_says_how(folder: Path, tm
     log = tmp_path / "s47.jsonl"
     log.write_text("".join(f"{json.dumps(turn)}\n" for turn in turns))
     taken = call(folder, "ingest", str(log), "-w", "unmade")
-    assert "the workspace unmade has now: sessions 1, judged cases 0, lessons 0" in taken.stdout
-    assert 'ask now: priors history "Drop the column deprecated_flag from the orders table." -w unmade' in taken.stdout
+    assert "the workspace unmade has now: sessions 1; `priors status`" in taken.stdout
     found = call(folder, "search", "drop the column", "-k", "1", "--kind", "message", "-w", "unmade").stdout
     assert found.startswith("1. Drop the column deprecated_flag from the orders table.\n   "), found
     assert found.count("Drop the column") <= 2, "in the title of its session, too"
-    assert "no cues are made yet of" in taken.stderr
+    assert "lessons of 1 sessions, by a worker" in taken.stderr
     assert "`priors worker --once`" in taken.stderr
     assert call(folder, "api", "GET", "/api/cues", "-w", "unmade").stdout == "none\n"
     assert call(folder, "worker", "--once").returncode == 0
     assert "deprecate" in call(folder, "activate", "drop the column deprecated_flag", "-w", "unmade").stdout.lower()
-    assert "no cues" not in call(folder, "ingest", str(log), "-w", "unmade").stderr
+    assert "to be made" not in call(folder, "ingest", str(log), "-w", "unmade").stderr
 
 
 def test_the_learning_commands(folder: Path, tmp_path: Path) -> None:
