@@ -42,9 +42,6 @@ class Settings:
     """The service that commands ask, `http://…`; if empty, the one that runs on the data directory."""
     database_url: str = ""
     """A Postgres 16+ with pgvector, `postgresql://…`; if empty, the embedded one is used."""
-    ask_nodes: bool = False
-    """On a Citus cluster, searches and histories ask the node of their workspace instead of the coordinator; the
-    service must reach each node by the name that the coordinator has for it."""
     host: str = "127.0.0.1"
     """Address to serve on; other than loopback needs an API key."""
     port: int = 8000

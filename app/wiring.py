@@ -341,12 +341,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
     check_defaults(settings)
     async with AsyncExitStack() as stack:
         address = await stack.enter_async_context(opened_database(settings))
-        database = Database(
-            address.url,
-            admin_url=address.admin_url,
-            pool_size=settings.pool_size,
-            ask_nodes=settings.ask_nodes,
-        )
+        database = Database(address.url, admin_url=address.admin_url, pool_size=settings.pool_size)
         yield Services(
             settings=settings,
             database=_close_at_end(stack, database),

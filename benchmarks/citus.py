@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
 from typing import NamedTuple
@@ -46,8 +46,8 @@ STEADY_SECONDS = 5.0
 """Time of undisturbed traffic before and after each event."""
 DEAD_SECONDS = 15.0
 """Time for which the killed node stays away."""
-CLUSTER, NODES, PLAIN = "cluster", "cluster, nodes asked", "one Postgres"
-"""A service that asks the coordinator, one that asks the nodes of workspaces itself, and one over one Postgres."""
+CLUSTER, PLAIN = "cluster", "one Postgres"
+"""A service over a cluster, and one over one Postgres."""
 
 
 class Service(NamedTuple):
@@ -96,7 +96,6 @@ async def measure(
         stores = [await _opened(stack, name, _settings(folder, made)) for name, made in urls.items()]
         running = [
             _serving(stack, CLUSTER, _settings(folder, urls[CLUSTER])),
-            _serving(stack, NODES, replace(_settings(folder, urls[CLUSTER]), ask_nodes=True)),
             _serving(stack, PLAIN, _settings(folder, urls[PLAIN])),
         ]
         servers = [Server(url), *(Server(url, node) for node in workers(url))]
@@ -106,9 +105,8 @@ async def measure(
             names = [workspace.name for workspace in stores[0].workspaces]
             yield await _recalls(running, servers, corpus, names, rounds)
         yield list(_intake(stores, memories))
-        for cluster in running[:2]:
-            async for figures in _disturbed(urls[CLUSTER], stores[0].workspaces, cluster):
-                yield figures
+        async for figures in _disturbed(urls[CLUSTER], stores[0].workspaces, running[0]):
+            yield figures
 
 
 def _settings(folder: Path, url: str) -> Settings:
@@ -203,9 +201,8 @@ def _costs(count: int, blocks: Mapping[str, Sequence[Block]]) -> Iterator[Figure
             yield Figure(
                 name=f"{of}: processor time of {part}", value=seconds / len(milliseconds) * 1000, unit="ms/recall"
             )
-    for name in (CLUSTER, NODES):
-        ratio = p50[name] / p50[PLAIN]
-        yield Figure(name=f"{count} workspaces: recall p50, {name} ÷ {PLAIN}", value=ratio, at_most=1.5)
+    ratio = p50[CLUSTER] / p50[PLAIN]
+    yield Figure(name=f"{count} workspaces: recall p50, {CLUSTER} ÷ {PLAIN}", value=ratio, at_most=1.5)
 
 
 def _intake(stores: Sequence[Store], memories: int) -> Iterator[Figure]:

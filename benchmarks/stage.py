@@ -102,7 +102,6 @@ def _process(command: str, settings: Settings, **more: str) -> Iterator["subproc
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("PRIORS_")},
         "PRIORS_DATABASE_URL": settings.database_url,
-        "PRIORS_ASK_NODES": str(settings.ask_nodes).lower(),
         "PRIORS_DATA_DIR": str(settings.data_dir),
         "PRIORS_LOG_LEVEL": "error",
         "PRIORS_EMBEDDED_WORKER": str(settings.embedded_worker).lower(),

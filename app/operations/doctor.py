@@ -52,8 +52,7 @@ async def diagnose(settings: Settings) -> list[CheckResult]:
     findings = [_exposure(settings), _disk(settings.data_dir)]
     try:
         async with opened_database(settings) as address:
-            ask_nodes = settings.ask_nodes
-            database = Database(address.url, admin_url=address.admin_url, pool_size=2, ask_nodes=ask_nodes)
+            database = Database(address.url, admin_url=address.admin_url, pool_size=2)
             try:
                 async for finding in _Checks(database, settings).find():
                     findings.append(finding)  # noqa: PERF401 - those before an error are kept
@@ -149,8 +148,6 @@ class _Checks(NamedTuple):
         """Yields what is found of a Citus cluster; nothing on one Postgres."""
         async with self.database.across() as session:
             if not session.distributed:
-                if self.settings.ask_nodes:
-                    yield CheckResult(WARN, "cluster", "PRIORS_ASK_NODES has no effect: the store is not distributed")
                 return
             lacking = await lacking_parts(session)
             nodes = await session.tuples(_NODES)
@@ -166,9 +163,6 @@ class _Checks(NamedTuple):
             yield CheckResult(
                 OK, "cluster", f"the store is distributed over {len(nodes)} nodes, and all of them answer"
             )
-        for reason in await self.database.check_nodes():
-            message = f"{reason}; let it admit this service, or unset PRIORS_ASK_NODES"
-            yield CheckResult(WARN, "nodes", message)
 
     async def _keys(self) -> CheckResult:
         async with self.database.session(UNMADE, transaction=False) as session:

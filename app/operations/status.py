@@ -287,7 +287,7 @@ class Overview:
             workspace=workspace.name,
             language=None if workspace.workspace_id == UNMADE else workspace.language,
             mode=LEXICAL if reasons else HYBRID,
-            reasons=(*reasons, *([mend] if mend else []), *self.database.unasked_nodes()),
+            reasons=(*reasons, *([mend] if mend else [])),
             model=provider.model_id,
             database_bytes=size.bytes + on_nodes,
             postgres=size.version,

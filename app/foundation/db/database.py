@@ -2,14 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from typing import NamedTuple, TypeVar
 from uuid import UUID, uuid4
 
 import psycopg
 
 from app.errors import DatabaseUnavailable, InvalidInput, StorageFull
-from app.foundation.db.nodes import Nodes
 from app.foundation.db.pool import EVERYONE, OWNER, SERVICE, Pool, Scope, WorkspaceScope
 from app.foundation.db.session import Session
 from app.foundation.db.wire import Command, Values, Wire, run_uninterrupted
@@ -25,22 +24,11 @@ T = TypeVar("T")
 class Database:
     """One pool of connections to one database. Each connection runs as the service's role, which owns nothing."""
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        pool_size: int,
-        admin_url: str = "",
-        application_name: str = "priors",
-        ask_nodes: bool = False,
-    ) -> None:
-        """With `ask_nodes`, the nodes of a cluster serve the sessions that they can serve."""
+    def __init__(self, url: str, *, pool_size: int, admin_url: str = "") -> None:
         self.url = url
         self.admin_url = admin_url or url
         """The URL of a role that may migrate. The embedded Postgres has a separate role for this."""
-        self.pool = Pool(url, size=pool_size, application_name=application_name)
-        nodes = Nodes(url, self.pool, size=pool_size, application_name=application_name)
-        self._nodes = nodes if ask_nodes else None
+        self.pool = Pool(url, size=pool_size)
 
     @asynccontextmanager
     async def session(
@@ -50,14 +38,12 @@ class Database:
         transaction: bool = True,
         snapshot: bool = False,
         reading: bool = False,
-        at_node: bool = False,
     ) -> AsyncIterator[Session]:
         """Opens a session of a workspace whose statements are one transaction; an exception rolls it back.
 
         BEGIN goes out with the first statement, and the jobs with COMMIT. Without a transaction each statement is one
         of its own, in one round trip. With `snapshot`, all statements see the state at the first one. With `reading`,
-        the session changes nothing and has no transaction, except on a cluster. With `at_node`, it reads and writes
-        rows of its workspace alone and adds no job, so the node of a cluster that has them may serve it.
+        the session changes nothing and has no transaction, except on a cluster.
 
         Raises:
             DatabaseUnavailable: no connection can be had, or it was lost.
@@ -66,19 +52,13 @@ class Database:
         scope = scope._replace(snapshot=snapshot)
         # The pool turns the errors of a disk, which share an SQLSTATE with those of missing rights, before that.
         with _taken_by_others(scope):
-            async with self._wire(scope, at_node=at_node) as wire:
+            async with self.pool.wire() as wire:
                 if reading and wire.distributed:
                     # In a transaction a node is told the workspace once, which saves 0.5 ms for each further statement.
                     scope = scope._replace(transaction=True)
                 session = Session(wire, scope)
                 async with _commit_at_end(session) if scope.transaction else nullcontext():
                     yield session
-
-    def _wire(self, scope: Scope, *, at_node: bool) -> AbstractAsyncContextManager[Wire]:
-        """Opens a connection to the server that serves a session."""
-        if self._nodes is None or not at_node or not scope.workspace_id:
-            return self.pool.wire()
-        return self._nodes.wire(scope.workspace_id)
 
     @asynccontextmanager
     async def across(self, *, transaction: bool = True) -> AsyncIterator[Session]:
@@ -118,21 +98,7 @@ class Database:
 
     async def close(self) -> None:
         """Closes every connection."""
-        if self._nodes is not None:
-            await self._nodes.close()
         await self.pool.close()
-
-    def unasked_nodes(self) -> list[str]:
-        """Returns the nodes of a cluster that were to be asked and are not, each with the reason."""
-        return [] if self._nodes is None else self._nodes.coordinator_reasons()
-
-    async def check_nodes(self) -> list[str]:
-        """Tries each node of a cluster that is to be asked, and returns the same.
-
-        Raises:
-            DatabaseUnavailable: the coordinator does not answer.
-        """
-        return [] if self._nodes is None else await self._nodes.check()
 
 
 def _scope_of(workspace: WorkspaceScope | int, *, transaction: bool) -> Scope:

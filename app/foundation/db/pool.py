@@ -180,13 +180,6 @@ def libpq_url(url: str) -> str:
     return sqlalchemy_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
 
 
-def url_at(url: str, host: str, port: int) -> str:
-    """Returns the URL of the same database, for the same user, on another server."""
-    parsed = sqlalchemy_url(url)
-    others = {name: value for name, value in parsed.query.items() if name not in {"host", "hostaddr", "port"}}
-    return parsed.set(host=host, port=port, query=others).render_as_string(hide_password=False)
-
-
 def _with_hosts_as_parameters(url: str) -> str:
     """Returns a URL of several hosts with these among its parameters, where SQLAlchemy reads them and libpq too."""
     if (several := _SEVERAL_HOSTS.fullmatch(url)) is None:
@@ -200,7 +193,7 @@ def _with_hosts_as_parameters(url: str) -> str:
 class Pool:
     """Connections, each of which runs as the service's role, which owns nothing."""
 
-    def __init__(self, url: str, *, size: int, application_name: str) -> None:
+    def __init__(self, url: str, *, size: int) -> None:
         self.trouble = ""
         """The reason why the server does not start, if its keeper knows it."""
         self.full = ""
@@ -215,7 +208,7 @@ class Pool:
             connect_args={
                 "options": " ".join(f"-c {name}={value}" for name, value in SESSION_SETTINGS.items()),
                 "connect_timeout": CONNECT_TIMEOUT_SECONDS,
-                "application_name": application_name,
+                "application_name": "priors",
             },
         )
         event.listen(self._engine.sync_engine, "checkout", _refuse_a_dead_connection)

@@ -331,7 +331,7 @@ class Histories:
         if not blocks and drawn is None and finding.period is not None:
             markdown = _within_budget(_nothing_in(finding.period), budget_tokens, self.counter)
         tokens = self.counter.count(markdown)
-        async with self.retrieval.database.session(finding.workspace, transaction=False, at_node=True) as session:
+        async with self.retrieval.database.session(finding.workspace, transaction=False) as session:
             recall = await log(
                 session,
                 finding,
@@ -393,7 +393,7 @@ class Histories:
         """Reads the run's previous section, and makes again its first blocks that are still valid."""
         stored: tuple[_StoredBlock, ...] = ()
         live, passing = dict[UUID, Memory](), set[UUID]()
-        async with self.retrieval.database.session(finding.workspace, transaction=False, at_node=True) as session:
+        async with self.retrieval.database.session(finding.workspace, transaction=False) as session:
             latest = await latest_section(session, finding.query.run_id or "")
             if latest is not None:
                 stored = _stored_blocks(latest.blocks)
@@ -413,7 +413,7 @@ class Histories:
         reuse, tokens = _reuse(before, made, self.counter)
         stored = [stored_form(block) for block in made.blocks]
         section = RunSection(kept=reuse.kept, blocks=stored, shown=shown_by(made.blocks), continues=before.recall_id)
-        async with self.retrieval.database.session(finding.workspace, transaction=False, at_node=True) as session:
+        async with self.retrieval.database.session(finding.workspace, transaction=False) as session:
             recall = await log_section(session, finding, section, hits=hits, tokens=tokens)
         if recall is None:
             return None

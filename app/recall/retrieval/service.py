@@ -73,7 +73,7 @@ async def _found_hits(
     """Returns the hits in their final order, and the degradation of the re-ranker."""
     query, preset = call.query, call.preset
     if call.newest:
-        async with call.database.session(call.workspace, reading=True, at_node=True) as session:
+        async with call.database.session(call.workspace, reading=True) as session:
             return ProbableHits(await find_recorded(session, call, question, query.k + call.spare), None), ()
     most = max(query.k, _MOST_READ) if call.passages else query.k + call.spare
     most = most if preset.most is None else min(most, preset.most)
@@ -98,7 +98,7 @@ async def _hits(call: CheckedQuery, question: ArmQuery, wanted: int) -> Probable
     hits: tuple[Hit, ...] = ()
     chosen: list[tuple[Ranked, StoredText]] = []
     model = question.survey.model if question.embedded else None
-    async with call.database.session(call.workspace, reading=True, at_node=True) as session:
+    async with call.database.session(call.workspace, reading=True) as session:
         with span("recall.candidates", vectors=question.vector is not None):
             pool = await _pool(session, replace(question, least=max(question.least, wanted + SPARE)))
         preset = call.before_passages(has_vector=question.vector is not None)
@@ -262,7 +262,7 @@ class Retrieval:
         drawn = drawn_from(finding, slots, self.explore)
         if drawn is not None and drawn.withheld is not None and following and len(slots) > 1:
             drawn = drawn._replace(following=following[0])
-        async with self.database.session(finding.workspace, transaction=False, at_node=True) as session:
+        async with self.database.session(finding.workspace, transaction=False) as session:
             return await log(session, finding, hits=shown_of(slots, drawn), tokens=None, drawn=drawn)
 
     async def find(
@@ -373,7 +373,7 @@ async def _loggable(query: Query, *, mask: bool) -> Query:
 
 async def _question(call: CheckedQuery) -> ArmQuery | None:
     """Surveys the workspace and queries the lexical arm; returns None if the workspace has no memory."""
-    async with call.database.session(call.workspace, reading=True, at_node=True) as session:
+    async with call.database.session(call.workspace, reading=True) as session:
         question = await _survey(session, call)
         if question is None:
             return None
