@@ -3,19 +3,17 @@
 Hooks import this module, so it imports a few of Python's own modules and nothing else.
 """
 
-import fcntl
-import json
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from app.interfaces.cli.notes import Notes, change_notes, read_notes
 from app.interfaces.cli.projects import state_folder
 
-FILE = "failures.jsonl"
-"""The file of a data directory, or of this user's state, that has one failure a line."""
+FILE, _PLACE = "failures.json", "failures"
+"""The file of a data directory, or of this user's state, that has the failures, and their name in it."""
 _MOST, _REASON_CHARACTERS = 500, 1_000
 """Most failures that are kept, the latest, and most characters of a reason."""
 _WEEK_DAYS, _DAY_SECONDS = 6, 86_400
@@ -53,13 +51,15 @@ def note(what: str, name: str, reason: str, *, project: str = "", data_dir: str 
     Raises:
         OSError: the file cannot be written.
     """
-    path = _path(data_dir)
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with _lock(path.parent):
-        known = _read(path)
-        first = next((item.at for item in known if (item.what, item.name) == (what, name)), _now())
-        others = [item for item in known if (item.what, item.name) != (what, name)]
-        _write(path, [*others, NotedFailure(first, what, name, project, reason[:_REASON_CHARACTERS])][-_MOST:])
+
+    def add(known: Notes) -> Notes:
+        first = known.get(key, {}).get("at") or _now()
+        failure = NotedFailure(first, what, name, project, reason[:_REASON_CHARACTERS])
+        others = [item for item in known.items() if item[0] != key]
+        return dict([*others, (key, failure._asdict())][-_MOST:])
+
+    key = f"{what} {name}"
+    change_notes(_path(data_dir), _PLACE, add)
 
 
 def clear(what: str, name: str, *, data_dir: str = "") -> None:
@@ -68,19 +68,15 @@ def clear(what: str, name: str, *, data_dir: str = "") -> None:
     Raises:
         OSError: the file cannot be written.
     """
-    _drop(lambda item: (item.what, item.name) == (what, name), data_dir)
-
-
-def _drop(is_done: Callable[[NotedFailure], bool], data_dir: str) -> None:
+    key = f"{what} {name}"
     for path in _paths(data_dir):
-        if any(map(is_done, _read(path))):
-            with _lock(path.parent):
-                _write(path, [item for item in _read(path) if not is_done(item)])
+        if key in read_notes(path, _PLACE):
+            change_notes(path, _PLACE, lambda known: {one: known[one] for one in known if one != key})
 
 
 def failures(data_dir: str = "") -> list[NotedFailure]:
     """Returns what failed and has not been done since, the first failure first."""
-    return sorted(item for path in _paths(data_dir) for item in _read(path))
+    return sorted(NotedFailure(**item) for path in _paths(data_dir) for item in read_notes(path, _PLACE).values())
 
 
 def summary(found: Sequence[NotedFailure]) -> str:
@@ -123,35 +119,3 @@ def _day(at: str) -> str:
         return f"{moment:%H:%M}"
     days = (now - moment).total_seconds() / _DAY_SECONDS
     return f"{moment:%A}" if 0 <= days <= _WEEK_DAYS else f"{moment.day} {moment:%B %Y}"
-
-
-def _read(path: Path) -> list[NotedFailure]:
-    """Returns the failures of a file; a line of another form is left out."""
-    found = []
-    with suppress(OSError):
-        for line in path.read_bytes().splitlines():
-            with suppress(ValueError, TypeError, AttributeError):
-                found.append(NotedFailure(**{name: str(value) for name, value in json.loads(line).items()}))
-    return found
-
-
-def _write(path: Path, found: Sequence[NotedFailure]) -> None:
-    """Replaces a file at once; one without a failure goes."""
-    if not found:
-        path.unlink(missing_ok=True)
-        return
-    part = path.with_name(f".{FILE}.{os.getpid()}")
-    part.touch(mode=0o600)
-    part.write_text("".join(f"{json.dumps(item._asdict())}\n" for item in found), encoding="utf-8")
-    part.replace(path)
-
-
-@contextmanager
-def _lock(folder: Path) -> Iterator[None]:
-    """Holds a folder for this process, so that no other loses what it notes."""
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(opened, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(opened)

@@ -16,11 +16,19 @@ import time
 from collections import namedtuple
 
 from app.errors import ConfigurationError
-from app.interfaces.cli.projects import Project, own_data_dir, project_of, recorded_url, state_folder
+from app.interfaces.cli.projects import (
+    Project,
+    own_data_dir,
+    project_of,
+    recorded_url,
+    state_folder,
+    take_lock,
+    write_whole,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any, TypeAlias
 
     Event: TypeAlias = dict[str, Any]
@@ -77,8 +85,6 @@ _SPOKEN = re.compile(r'"user(?:_?message)?"', re.IGNORECASE)
 """A sign of a prompt in the logs of all programs. Without one nobody has said anything yet, and there is no session."""
 _SPAWNING = frozenset({"Task", "Agent"})
 """The tools that start a sub-agent."""
-_LOG_TAIL_BYTES = 400_000
-"""Bytes at the end of a log in which the call of a sub-agent is looked for."""
 LEAST_PROMPTS = 2
 """Prompts of a person from which a session is asked for lessons: a correction is at the earliest the second."""
 STORE_SECONDS = 120.0
@@ -325,7 +331,7 @@ def _note_late(event: Event) -> None:
     if event["hook_event_name"] in {"SessionStart", *_PROMPTS} and event.get("source") != "resume":
         path = _note("late", _context_of(event))
         kept = {name: event[name] for name in ("session_id", "prompt") if name in event}
-        _write(path, json.dumps([*json.loads(_read(path) or "[]"), kept]))
+        write_whole(path, json.dumps([*json.loads(_read(path) or "[]"), kept]))
 
 
 def _answer_late(place: Destination, event: Event) -> None:
@@ -393,11 +399,11 @@ def week_line(place: Destination) -> str:
     """Returns a line on what memory did in the last seven days, once in as many; "" at other times."""
     noted = _note("week", place.workspace)
     if not os.path.exists(noted):
-        _write(noted, "")
+        write_whole(noted, "")
     if time.time() - _time_of(noted) < _WEEK_SECONDS:
         return ""
     week = place.ask("/api/status")["week"]
-    _write(noted, "")
+    write_whole(noted, "")
     return (
         f"Priors this week: {week['told']:,} lessons told ({week['heeded']:,} heeded, {week['ignored']:,} ignored),"
         f" {week['tokens']:,} tokens; {week['sessions']:,} sessions are stored in all;"
@@ -528,7 +534,7 @@ def _note_told(event: Event, cues: Iterable[Mapping[str, Any]]) -> bool:
         name: score for name, score in given.items() if score >= _SURE > float(known.get(name, 0)) or name not in known
     }
     if new:
-        _write(noted, "\n".join(f"{name} {score}" for name, score in {**known, **new}.items()))
+        write_whole(noted, "\n".join(f"{name} {score}" for name, score in {**known, **new}.items()))
     return bool(new)
 
 
@@ -563,12 +569,12 @@ def _note_spawned(event: Event) -> None:
     """Notes what a sub-agent is to do, until it starts."""
     given = event["tool_input"]
     spawned = {"type": given.get("subagent_type") or "", "prompt": given.get("prompt") or ""}
-    _write(_note("spawned", f"{event['session_id']} {event.get('tool_use_id', '')}"), json.dumps(spawned))
+    write_whole(_note("spawned", f"{event['session_id']} {event.get('tool_use_id', '')}"), json.dumps(spawned))
 
 
 def _agent_start(place: Destination, event: Event) -> None:
     """Tells a sub-agent, whose context is new, what stands in this project and what its prompt calls for."""
-    prompt = _typed_text(_spawned_prompt(event) or _called_prompt(event))
+    prompt = _typed_text(_spawned_prompt(event))
     found = _history(place, event, prompt) if prompt else ""
     _tell(event, "\n\n".join(filter(None, (_standing(place), found))))
 
@@ -582,35 +588,6 @@ def _spawned_prompt(event: Event) -> str:
         if spawned.get("type", "") in {"", event.get("agent_type", "")} and _remove(path):
             return str(spawned["prompt"])
     return ""
-
-
-def _called_prompt(event: Event) -> str:
-    """Returns the prompt of the first call of such a sub-agent in the log's end that has no answer yet."""
-    calls: dict[str, Mapping[str, Any]] = {}
-    for block in _blocks_at_end(event.get("transcript_path") or ""):
-        if block.get("type") == "tool_use" and block.get("name") in _SPAWNING:
-            calls[block["id"]] = block["input"]
-        elif block.get("type") == "tool_result":
-            calls.pop(block["tool_use_id"], None)
-    wanted = event.get("agent_type", "")
-    return next((str(given["prompt"]) for given in calls.values() if given.get("subagent_type", wanted) == wanted), "")
-
-
-def _blocks_at_end(path: str) -> Iterator[Mapping[str, Any]]:
-    """Yields the parts of the last messages of a log of Claude Code."""
-    try:
-        with open(path, "rb") as log:
-            log.seek(max(0, os.path.getsize(path) - _LOG_TAIL_BYTES))
-            lines = log.read().splitlines()
-    except OSError:
-        return
-    for line in lines:
-        if b'"tool_use"' in line or b'"tool_result"' in line:
-            try:
-                content = json.loads(line)["message"]["content"]
-            except (ValueError, KeyError, TypeError):
-                continue
-            yield from content if isinstance(content, list) else ()
 
 
 def _stop(place: Destination, event: Event) -> None:
@@ -627,7 +604,7 @@ def _stop(place: Destination, event: Event) -> None:
         return
     # Only a service that answers can take a lesson.
     place.ask("/health")
-    _write(noted, "")
+    write_whole(noted, "")
     print(json.dumps({"decision": "block", "reason": _ASK.format(session=session_id)}))
 
 
@@ -680,16 +657,13 @@ def store_log(place: Destination, path: str, name: str, project: str, *, pauses:
     A failure has the name of the file, so that whoever stores it at last removes the failure. Where no service runs,
     it starts the project's, and waits for it.
     """
-    from fcntl import LOCK_EX, flock  # noqa: PLC0415 - nobody waits for it
-
-    from app.interfaces.cli import failures  # noqa: PLC0415 - the same
+    from app.interfaces.cli import failures  # noqa: PLC0415 - nobody waits for it
     from app.interfaces.cli.past_sessions import stamp_of  # noqa: PLC0415 - the same
     from app.interfaces.cli.unread import note_read  # noqa: PLC0415 - the same
 
     session = os.path.splitext(os.path.basename(path))[0]
     for pause in pauses:
-        with open(_note("stored", session), "ab") as lock:
-            flock(lock, LOCK_EX)
+        with take_lock(_note("stored", session)):
             try:
                 stamp = stamp_of(path)
                 left_out = _send_log(place, path, name)
@@ -717,7 +691,7 @@ def _note_left_out(place: Destination, session: str, left_out: Sequence[str], pr
         failures.note(failures.IN_PART, session, reason, project=project, data_dir=place.data_dir)
     else:
         failures.clear(failures.IN_PART, session, data_dir=place.data_dir)
-    _write(noted, reason)
+    write_whole(noted, reason)
 
 
 def _send_log(place: Destination, path: str, name: str) -> Sequence[str] | None:
@@ -790,14 +764,6 @@ def _read(path: str) -> str:
             return note.read()
     except OSError:
         return ""
-
-
-def _write(path: str, text: str) -> None:
-    """Writes a note at once: several hooks of a session run at the same time, and half a note would silence them."""
-    part = os.path.join(state_folder(), f".note.{os.getpid()}")
-    with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as note:
-        note.write(text)
-    os.replace(part, path)
 
 
 def _remove(path: str) -> bool:

@@ -1,14 +1,11 @@
 """Files of notes on what this user's machine has read or sent, by the service and workspace that stored it."""
 
-import fcntl
 import json
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from app.interfaces.cli.projects import recorded_url
+from app.interfaces.cli.projects import recorded_url, take_lock, write_whole
 
 Notes = dict[str, Any]
 
@@ -30,13 +27,9 @@ def read_notes(path: Path, place: str) -> Notes:
 
 def change_notes(path: Path, place: str, change: Callable[[Notes], Notes]) -> None:
     """Replaces the notes of a place; no other process loses what it notes meanwhile."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with _lock(path):
+    with take_lock(path):
         known = {name: value for name, value in _read(path).items() if isinstance(value, dict)}
-        part = path.with_name(f"{path.name}.{os.getpid()}")
-        part.touch(mode=0o600)
-        part.write_text(json.dumps({**known, place: change(known.get(place, {}))}), encoding="utf-8")
-        part.replace(path)
+        write_whole(path, json.dumps({**known, place: change(known.get(place, {}))}))
 
 
 def _read(path: Path) -> Notes:
@@ -45,10 +38,3 @@ def _read(path: Path) -> Notes:
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
-
-
-@contextmanager
-def _lock(path: Path) -> Iterator[None]:
-    with path.with_name(f"{path.name}.lock").open("ab") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

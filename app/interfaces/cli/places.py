@@ -17,7 +17,7 @@ import typer
 from app.errors import ConfigurationError
 from app.interfaces.cli import starting
 from app.interfaces.cli.hooks import Destination
-from app.interfaces.cli.projects import RECORD, own_data_dir, project_of, recorded_url
+from app.interfaces.cli.projects import RECORD, own_data_dir, project_of, recorded_url, write_whole
 from app.settings import Settings, from_environment
 
 STORE = "postgres"
@@ -92,12 +92,9 @@ def write_record(settings: Settings, url: str) -> None:
     for everywhere, here in _EVERYWHERE.items():
         url = url.replace(everywhere, here)
     record = {"url": url, **_process_facts(os.getpid()), "database": _database_hash(settings)}
-    part = settings.data_dir / f"{RECORD}.{os.getpid()}"
     with suppress(OSError):
         settings.data_dir.mkdir(parents=True, exist_ok=True)
-        part.touch(mode=0o600)
-        part.write_text(json.dumps(record), encoding="utf-8")
-        part.replace(settings.data_dir / RECORD)
+        write_whole(settings.data_dir / RECORD, json.dumps(record))
         starting.write_settings(settings.data_dir, os.environ)
 
 

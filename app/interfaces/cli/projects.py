@@ -193,7 +193,7 @@ def store_project(root: Path, workspace: str = "", *, url: str = "", data_dir: s
     Raises:
         ConfigurationError: the record cannot be read.
     """
-    with _lock():
+    with take_lock(record_file()):
         known, key = known_projects(), str(repository_of(root))
         programs = known[key].programs if key in known else ()
         added = (program,) if program and program not in programs else ()
@@ -213,7 +213,7 @@ def keep_programs(root: Path, programs: Sequence[str]) -> None:
     """
     if not os.path.exists(record_file()):
         return
-    with _lock():
+    with take_lock(record_file()):
         known, key = known_projects(), str(repository_of(root))
         if key not in known:
             return
@@ -221,19 +221,39 @@ def keep_programs(root: Path, programs: Sequence[str]) -> None:
         _write({**kept, key: known[key]._replace(programs=tuple(programs))} if programs else kept)
 
 
-def _lock() -> BinaryIO:
-    """Locks the record for this process, so that no other loses what it stores, until the returned file is closed."""
-    os.makedirs(state_folder(), mode=0o700, exist_ok=True)
-    lock = open(f"{record_file()}.lock", "ab")  # noqa: SIM115 - whoever locks it closes it
+def _write(known: Mapping[str, Project]) -> None:
+    values = {key: project._asdict() for key, project in known.items()}
+    for value in values.values():
+        del value["root"]
+    write_whole(record_file(), json.dumps(values, indent=1, ensure_ascii=False))
+
+
+def take_lock(path: str | Path) -> BinaryIO:
+    """Locks a file for this process, so that no other loses what it stores, until the returned one is closed."""
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    lock = open(f"{path}.lock", "ab")  # noqa: SIM115 - whoever locks it closes it
     fcntl.flock(lock, fcntl.LOCK_EX)
     return lock
 
 
-def _write(known: Mapping[str, Project]) -> None:
-    part = f"{record_file()}.{os.getpid()}"
-    values = {key: project._asdict() for key, project in known.items()}
-    for value in values.values():
-        del value["root"]
-    with open(part, "w", encoding="utf-8") as record:
-        record.write(json.dumps(values, indent=1, ensure_ascii=False))
-    os.replace(part, record_file())
+def write_whole(path: str | Path, text: str, *, mode: int = 0o600) -> None:
+    """Replaces a file at once: nobody reads half of it.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    folder, name = os.path.split(path)
+    part = os.path.join(folder, f".{name}.{os.getpid()}")
+    try:
+        with open(part, "w", encoding="utf-8", newline="", opener=_open_private) as file:
+            file.write(text)
+            os.fchmod(file.fileno(), mode)
+        os.replace(part, path)
+    except OSError:
+        if os.path.exists(part):
+            os.remove(part)
+        raise
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

@@ -1,6 +1,5 @@
 """The settings files of programs in a project: read, replaced at once, and put back as they were."""
 
-import os
 from collections.abc import Callable
 from contextlib import suppress
 from hashlib import sha256
@@ -12,7 +11,7 @@ import msgspec
 
 from app.errors import InvalidInput
 from app.interfaces.cli.edits import with_endings_of
-from app.interfaces.cli.projects import state_folder
+from app.interfaces.cli.projects import state_folder, write_whole
 
 _FOLDER = "edits"
 _MARK = "\ufeff"
@@ -143,13 +142,8 @@ def _text_of(path: Path) -> str:
 
 
 def _replace(target: Path, text: str, *, mode: int = 0o644) -> None:
-    part = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        part.touch(mode=0o600)
-        part.write_text(text, encoding="utf-8", newline="")
-        part.chmod(target.stat().st_mode if target.exists() else mode)
-        part.replace(target)
+        write_whole(target, text, mode=target.stat().st_mode if target.exists() else mode)
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise InvalidInput(str(target), f"cannot be written: {error.strerror or error}") from error

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import urlsplit
 
-from app.interfaces.cli.projects import RECORD
+from app.interfaces.cli.projects import RECORD, write_whole
 
 LOG = "service.log"
 """The file of the data directory that has what a service prints that was started in the background."""
@@ -38,10 +38,7 @@ def write_settings(data_dir: Path, environ: Mapping[str, str]) -> None:
     given = {name: value for name, value in environ.items() if name.startswith(_PREFIX) and _is_of_service(name)}
     secret = sorted(name for name in given if name.endswith(_SECRET))
     kept = {name: value for name, value in given.items() if name not in secret}
-    part = data_dir / f"{SETTINGS}.{os.getpid()}"
-    part.touch(mode=0o600)
-    part.write_text(json.dumps({"settings": kept, "secret": secret}, indent=1), encoding="utf-8")
-    part.replace(data_dir / SETTINGS)
+    write_whole(data_dir / SETTINGS, json.dumps({"settings": kept, "secret": secret}, indent=1))
 
 
 def _is_of_service(name: str) -> bool:

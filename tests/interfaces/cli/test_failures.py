@@ -31,7 +31,8 @@ def test_a_failure_is_noted_beside_the_store_and_goes_when_the_thing_is_done(tmp
     data.mkdir()
     failures.note("session", "a", "no answer came from http://h", project="/home/ada/shop", data_dir=str(data))
     failures.note("session", "b", "the disk is full", data_dir=str(data))
-    first = json.loads((data / failures.FILE).read_text().splitlines()[0])
+    (noted,) = json.loads((data / failures.FILE).read_text()).values()
+    first = noted["session a"]
     assert first == {
         "what": "session",
         "name": "a",
@@ -43,7 +44,7 @@ def test_a_failure_is_noted_beside_the_store_and_goes_when_the_thing_is_done(tmp
     failures.clear("session", "a", data_dir=str(data))
     assert [item.name for item in failures.failures(str(data))] == ["b"]
     failures.clear("session", "b", data_dir=str(data))
-    assert not (data / failures.FILE).exists()
+    assert failures.failures(str(data)) == []
 
 
 @pytest.mark.parametrize("data_dir", ["", "/nowhere/at/all"])
@@ -62,11 +63,14 @@ def test_a_data_directory_shows_and_clears_what_was_noted_before_it_was_there(tm
 
 def test_a_second_failure_of_a_thing_keeps_the_first_moment(state: Path) -> None:
     state.mkdir(parents=True)
-    old = {"at": since(3), "what": "session", "name": "a", "project": "", "reason": "refused"}
-    (state / failures.FILE).write_text(f"{json.dumps(old)}\n[]\nhalf a li")
+    (state / failures.FILE).write_text("half a li")
+    failures.note("session", "a", "refused")
+    noted, first = json.loads((state / failures.FILE).read_text()), since(3)
+    noted["failures"]["session a"]["at"] = first
+    (state / failures.FILE).write_text(json.dumps(noted))
     failures.note("session", "a", "no answer came")
     (found,) = failures.failures()
-    assert (found.at, found.reason) == (old["at"], "no answer came")
+    assert (found.at, found.reason) == (first, "no answer came")
 
 
 def test_a_line_tells_how_many_things_failed_since_when_and_why() -> None:
