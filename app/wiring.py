@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import NamedTuple, Protocol, TypeVar
 
 from app.foundation.db.database import Database
-from app.foundation.models.chat import Chat, chat_from
 from app.foundation.models.local import reranker_from
-from app.foundation.models.protocols import EmbeddingProvider, Reranker, TokenCounter
+from app.foundation.models.protocols import Chat, EmbeddingProvider, Reranker, TokenCounter
+from app.foundation.models.providers import chat_from
 from app.foundation.models.tokens import BundledTokenCounter, Counting
 from app.foundation.postgres.embedded import EmbeddedPostgres
 from app.insight.effect.service import Effects

@@ -27,8 +27,6 @@ class Endpoint:
         self.answers: list[Answer | Callable[[], Answer]] = [said(GOOD)]
         self.requests: list[dict[str, Any]] = []
         self.pause = ("retry-after-ms", "1")
-        self.sent = 0
-        """Number of bytes sent of answers without an announced length."""
         endpoint = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -57,7 +55,6 @@ class Endpoint:
                 try:
                     for part in parts:
                         self.wfile.write(part)
-                        endpoint.sent += len(part)
                 except OSError:
                     self.close_connection = True
 
@@ -78,7 +75,7 @@ class Endpoint:
 class Says:
     """Answers without an endpoint."""
 
-    model, refusal = "m", ""
+    model = "m"
 
     def __init__(self, reply: str | Exception) -> None:
         self.reply = reply

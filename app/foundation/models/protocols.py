@@ -1,4 +1,4 @@
-"""Protocols of the embedding providers, the re-ranker and the token counter; the breaker of remote models.
+"""Protocols of the embedding providers, the re-ranker, the chat model and the token counter; the breaker.
 
 Libraries of circuit breakers (aiobreaker, circuitbreaker, purgatory and pybreaker were read) let a caller try from time
 to time whether the service is back, and that caller waits. None tries in the background; without their half-open state
@@ -6,10 +6,10 @@ only a flag is left of them.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import Context
 from datetime import UTC, datetime
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import structlog
@@ -193,6 +193,24 @@ class Reranker(Protocol):
 
     async def close(self) -> None:
         """Releases threads."""
+        ...
+
+
+class Chat(Protocol):
+    """Completes prompts. It is optional: the settings name it."""
+
+    model: str
+
+    async def complete(self, prompt: str, schema: Mapping[str, Any] | None = None) -> str:
+        """Returns the text of the reply: JSON of this schema, where the endpoint can be held to one.
+
+        Raises:
+            LLMUnavailable: the endpoint is down, slow, or answers with something else.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Releases the connections."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Builds the embedding provider that the settings name: local, remote (OpenAI's protocol, Ollama's too) or none.
+"""Builds the models that the settings name: the embedding provider (local, remote or none) and the chat model.
 
 Some embedding models want a prefix before a query and before a passage: without it, they compare texts of another form
 than they were trained on. No server adds one by itself.
@@ -14,7 +14,7 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from app.foundation.models.local import LocalProvider
-from app.foundation.models.protocols import EmbeddingProvider, Matrix, Vector, Window
+from app.foundation.models.protocols import Chat, EmbeddingProvider, Matrix, Vector, Window
 from app.settings import ProviderKind, Settings
 
 
@@ -205,4 +205,18 @@ def _provider(settings: Settings) -> EmbeddingProvider:
         base_url=settings.embedding_base_url,
         api_key=settings.embedding_api_key,
         timeout=_TIMEOUT_SECONDS,
+    )
+
+
+def chat_from(settings: Settings) -> Chat | None:
+    """Builds the chat model that the settings name; None if they name none."""
+    if not settings.llm_base_url:
+        return None
+    from app.foundation.models.chat import OpenAIChat  # noqa: PLC0415 - openai takes a second to import
+
+    return OpenAIChat(
+        model=settings.compress_model,
+        base_url=settings.llm_base_url,
+        api_key=settings.llm_api_key,
+        timeout=settings.llm_timeout,
     )

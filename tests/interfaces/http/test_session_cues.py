@@ -162,7 +162,7 @@ async def test_a_candidate_fires_once_a_person_accepts_it(client: httpx.AsyncCli
 class ProposingChat:
     """A language model that proposes two cues, one of them with words that nobody said."""
 
-    model, refusal = "stand-in", ""
+    model = "stand-in"
 
     async def complete(self, prompt: str, schema: Mapping[str, Any] | None = None) -> str:
         """Returns the proposals, in prose and a fence."""

@@ -11,8 +11,7 @@ from typing import NamedTuple
 import structlog
 
 from app.errors import EmbeddingUnavailable, LLMUnavailable
-from app.foundation.models.chat import Chat
-from app.foundation.models.protocols import EmbeddingProvider, Matrix, Vector
+from app.foundation.models.protocols import Chat, EmbeddingProvider, Matrix, Vector
 from app.foundation.text.prose import Sentence, first_words, heading_of, sentences
 from app.foundation.text.words import WORD, in_one_line, share_of_smaller
 from app.intake.runs.observations.observation import (

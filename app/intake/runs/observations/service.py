@@ -11,8 +11,7 @@ from msgspec import structs
 from app.errors import InvalidInput, NotFound, Refused, Unavailable, check
 from app.foundation.db.database import Database, again_after_deadlock, hold_lease
 from app.foundation.db.session import Across, Session
-from app.foundation.models.chat import Chat
-from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
+from app.foundation.models.protocols import Chat, EmbeddingProvider, TokenCounter
 from app.foundation.safety.secrets import masked_values
 from app.foundation.text.data import unstorable
 from app.foundation.text.passages import HEADING, paragraphs

@@ -15,7 +15,7 @@ from msgspec import structs
 from app.errors import DatabaseUnavailable, InvalidInput, LLMUnavailable
 from app.foundation.db.database import Database, hold_lease
 from app.foundation.db.session import Session
-from app.foundation.models.chat import Chat
+from app.foundation.models.protocols import Chat
 from app.intake.reports import store as reports
 from app.intake.sessions import store as sessions
 from app.intake.sessions.store import StoredMessage
