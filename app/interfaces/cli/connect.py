@@ -4,7 +4,7 @@ import difflib
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -30,7 +30,7 @@ from app.interfaces.cli.projects import (
     root_of,
     store_project,
 )
-from app.interfaces.cli.settings_files import SettingsChange, change_by, undo, write
+from app.interfaces.cli.settings_files import SettingsChange, change_by, write
 from app.interfaces.cli.take_in_past import offer_past
 from app.settings import LOOPBACK, Settings, from_environment
 from app.storage.tenants.workspace import NAME, NAME_RULE
@@ -146,7 +146,7 @@ def _write_all(root: Path, program: Program, given: Connected | None, *, dry_run
             before, after = (text.splitlines(keepends=True) for text in (change.before, change.after or ""))
             typer.echo("".join(difflib.unified_diff(before, after, name, name)), nl=False)
         else:
-            typer.echo(f"{write(path, change, _undo(root, program, path))} {name}")
+            typer.echo(f"{write(path, change)} {name}")
             if path.parent != root:
                 # It goes if it is empty now.
                 with suppress(OSError):
@@ -157,20 +157,10 @@ def _write_all(root: Path, program: Program, given: Connected | None, *, dry_run
 
 def _changes(root: Path, program: Program, given: Connected | None) -> Iterator[tuple[Path, SettingsChange]]:
     """Yields the files that change."""
-    paths = [root / name for name in dict.fromkeys(filter(None, (program.file, program.hooks_file)))]
-    changes = [
-        _undo(root, program, path) if given is None else change_by(path, _edit_of(root, program, path, given))
-        for path in paths
-    ]
-    yield from ((path, change) for path, change in zip(paths, changes, strict=True) if change.before != change.after)
-
-
-def _undo(root: Path, program: Program, path: Path) -> SettingsChange:
-    return undo(path, _edit_of(root, program, path, None))
-
-
-def _edit_of(root: Path, program: Program, path: Path, given: Connected | None) -> Callable[[str], str]:
-    return partial(_edit, program, str(path.relative_to(root)), given)
+    for name in dict.fromkeys(filter(None, (program.file, program.hooks_file))):
+        change = change_by(root / name, partial(_edit, program, name, given))
+        if change.before != change.after:
+            yield root / name, change
 
 
 def _edit(program: Program, name: str, given: Connected | None, text: str) -> str:

@@ -2,22 +2,20 @@
 
 import json
 import re
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+
 from app.errors import InvalidInput
 
-_BLANK = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
-"""Blanks and comments of JSONC."""
-COMMENT = re.compile(r'"(?:[^"\\]|\\.)*"|(//[^\n]*|/\*.*?\*/)', re.DOTALL)
+_COMMENT = re.compile(r'"(?:[^"\\]|\\.)*"|(//[^\n]*|/\*.*?\*/)', re.DOTALL)
 """A string, or a comment as its group."""
-_SCALAR = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s,\]}/]+', re.DOTALL)
-_TRAILING_COMMA = re.compile(r",(?=\s*[\]}])")
+_LAST_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"|(,)(?=\s*[\]}])', re.DOTALL)
+"""A string, or as its group a comma that nothing follows."""
+_BLANK = re.compile(r"\s*")
 _INDENT = "  "
-TABLE = re.compile(r"(?m)^[ \t]*\[")
-_TOML_VALUE = r"""(?:"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[\[{](?:"(?:[^"\\\n]|\\.)*"|[^"'#\[\]{}\n])*[\]}])"""
-"""A string, a flat table or a flat list of TOML, on one line."""
 
 
 class _Member(NamedTuple):
@@ -32,37 +30,31 @@ class _Reader:
     """Finds the members of objects in a text of JSONC that `read_jsonc` has accepted."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
+        self.text = _blank_out(_COMMENT, text)
+        self._plain = _blank_out(_LAST_COMMA, self.text)
 
     def blank(self, place: int) -> int:
+        """Returns the place of what follows blanks and comments."""
         found = _BLANK.match(self.text, place)
         return found.end() if found else place
 
-    def end_of(self, place: int) -> int:
-        """Returns the end of the value at a place."""
-        if self.text[place] == "{":
-            return self.members(place)[1]
-        if self.text[place] != "[":
-            scalar = _SCALAR.match(self.text, place)
-            return scalar.end() if scalar else place + 1
-        place = self.blank(place + 1)
-        while self.text[place] != "]":
-            place = self.blank(self.end_of(place))
-            place = self.blank(place + 1) if self.text[place] == "," else place
-        return place + 1
-
     def members(self, place: int) -> tuple[dict[str, _Member], int]:
-        """Returns the members of the object at a place, and its end."""
-        found: dict[str, _Member] = {}
+        """Returns the members of the object at a place, and the place of its end."""
+        found, read = dict[str, _Member](), json.JSONDecoder().raw_decode
         place = self.blank(place + 1)
         while self.text[place] != "}":
-            starts, name_ends = place, self.end_of(place)
+            name, name_ends = read(self._plain, place)
             value = self.blank(self.blank(name_ends) + 1)
-            ends = self.end_of(value)
-            found[json.loads(self.text[starts:name_ends])] = _Member(starts, value, ends)
+            _, ends = read(self._plain, value)
+            found[name] = _Member(place, value, ends)
             place = self.blank(ends)
             place = self.blank(place + 1) if self.text[place] == "," else place
-        return found, place + 1
+        return found, place
+
+
+def _blank_out(pattern: re.Pattern[str], text: str) -> str:
+    """Returns a text of the same length in which what the pattern's group finds is blank."""
+    return pattern.sub(lambda found: re.sub(r"\S", " ", found[0]) if found[1] else found[0], text)
 
 
 def read_jsonc(text: str, name: str) -> dict[str, Any]:
@@ -71,13 +63,9 @@ def read_jsonc(text: str, name: str) -> dict[str, Any]:
     Raises:
         InvalidInput: it is no JSON object.
     """
-    plain = COMMENT.sub(lambda found: " " if found[1] else found[0], text)
-    without_commas = "".join(
-        part if place % 2 else _TRAILING_COMMA.sub("", part)
-        for place, part in enumerate(re.split(r'("(?:[^"\\]|\\.)*")', plain))
-    )
+    plain = _blank_out(_LAST_COMMA, _blank_out(_COMMENT, text))
     try:
-        found = json.loads(without_commas or "{}") if without_commas.strip() else {}
+        found = json.loads(plain) if plain.strip() else {}
     except ValueError as error:
         raise InvalidInput(name, f"is no JSON, so nothing is changed: {error}; mend it first") from error
     if not isinstance(found, dict):
@@ -113,7 +101,7 @@ def _with_object(text: str) -> str:
 
 
 def _comments(text: str) -> list[str]:
-    return [found[1] for found in COMMENT.finditer(text) if found[1]]
+    return [found[1] for found in _COMMENT.finditer(text) if found[1]]
 
 
 def _change(given: Mapping[str, Any], path: Sequence[str], value: object, name: str) -> dict[str, Any]:
@@ -158,13 +146,13 @@ def _insert(text: str, path: Sequence[str], value: object) -> str:
     written = json.dumps(value, indent=2, ensure_ascii=False).replace("\n", f"\n{indent}")
     if name in members:
         return text[: members[name].value_starts] + written + text[members[name].ends :]
-    entry = f"\n{indent}{json.dumps(name)}: {written}\n{_INDENT * depth}{text[end - 1 :]}"
+    entry = f"\n{indent}{json.dumps(name)}: {written}\n{_INDENT * depth}{text[end:]}"
     if not members:
         return text[: place + 1] + entry
     last = max(member.ends for member in members.values())
     comma = reader.blank(last)
     # A comment behind the last member stays there.
-    between = text[comma + 1 : end - 1] if text[comma] == "," else text[last : end - 1]
+    between = text[comma + 1 : end] if text[comma] == "," else text[last:end]
     return f"{text[:last]},{between.rstrip()}{entry}"
 
 
@@ -185,66 +173,28 @@ def with_endings_of(text: str, edit: Callable[[str], str]) -> str:
     return edit(text.replace("\r\n", "\n")).replace("\n", "\r\n")
 
 
-def with_table(
-    text: str, path: tuple[str, str], fields: Mapping[str, str] | None, own: Sequence[str], name: str
-) -> str:
-    """Returns a text of TOML whose table `[path.path]` has these fields, each a name and a value in TOML.
-
-    Comments and fields that are not among the `own` stay. None takes the table away.
+def with_table(text: str, path: tuple[str, str], fields: Mapping[str, object] | None, name: str) -> str:
+    """Returns a text of TOML whose table `[path.path]` has these fields; other fields stay. None takes the table away.
 
     Raises:
-        InvalidInput: the text is no TOML, or the change would lose something else.
+        InvalidInput: the text is no TOML, or has something else in the table's place.
     """
     outer, inner = path
-    before = _toml(text, name)
-    after = _edit_table(text, f"[{outer}.{inner}]", fields, own)
-    servers = before.get(outer, {})
-    others = {key: value for key, value in servers.items() if key != inner}
-    stored = servers.get(inner, {})
-    foreign = {key: value for key, value in stored.items() if key not in own} if isinstance(stored, dict) else {}
-    if fields is None and foreign:
-        reason = f"has {', '.join(foreign)} in {outer}.{inner}, which Priors did not write; take the table away by hand"
-        raise InvalidInput(name, reason)
-    fresh = {} if fields is None else {inner: {**foreign, **tomllib.loads("\n".join(_lines(fields)))}}
-    wanted = {key: value for key, value in before.items() if key != outer}
-    if tables := {**others, **fresh}:
-        wanted[outer] = tables
     try:
-        found = tomllib.loads(after)
-    except tomllib.TOMLDecodeError:
-        found = None
-    if found is None or {key: value for key, value in found.items() if value != {}} != wanted:
-        raise InvalidInput(name, f"has {outer}.{inner} in a form that cannot be changed safely; edit it by hand")
-    return after
-
-
-def _toml(text: str, name: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        read = tomlkit.parse(text)
+    except TOMLKitError as error:
         raise InvalidInput(name, f"is no TOML, so nothing is changed: {error}; mend it first") from error
-
-
-def _lines(fields: Mapping[str, str]) -> list[str]:
-    return [f"{name} = {value}" for name, value in fields.items()]
-
-
-def _edit_table(text: str, heading: str, fields: Mapping[str, str] | None, own: Sequence[str]) -> str:
-    """Returns the text with other own lines below a heading; a table that is not there is added at the end.
-
-    A field in another form than one line without a comment stays, so that the caller finds it twice and refuses.
-    """
-    found = re.search(rf"(?m)^[ \t]*{re.escape(heading)}[ \t]*(#.*)?(?:\n|\Z)", text)
-    if found is None:
-        added = [] if fields is None else [heading, *_lines(fields), ""]
-        return text if not added else "\n".join([*([text.rstrip("\n"), ""] if text.strip() else []), *added])
-    following = TABLE.search(text, found.end())
-    ends = following.start() if following else len(text)
-    names = "|".join(map(re.escape, filter(None, own)))
-    kept = re.sub(rf"(?m)^[ \t]*(?:{names})[ \t]*=[ \t]*{_TOML_VALUE}[ \t]*(?:\n|\Z)", "", text[found.end() : ends])
-    if fields is None:
-        before = text[: found.start()] + (found[0] if found[1] else "")
-        rest = kept.lstrip("\n") + text[ends:]
-        return before + rest if rest else before.rstrip("\n") + "\n"
-    top = found[0] if found[0].endswith("\n") else f"{found[0]}\n"
-    return text[: found.start()] + top + "".join(f"{line}\n" for line in _lines(fields)) + kept + text[ends:]
+    tables: Any = read.get(outer, {})
+    if fields is None and inner not in tables:
+        return text
+    try:
+        if fields is not None:
+            tables = read.setdefault(outer, tomlkit.table(is_super_table=True))
+            tables.setdefault(inner, tomlkit.table()).update(fields)
+        else:
+            del tables[inner]
+            if not tables:
+                del read[outer]
+    except (AttributeError, TypeError) as error:
+        raise InvalidInput(name, f"has a {outer}.{inner} that is no table, so nothing is changed") from error
+    return read.as_string()

@@ -89,7 +89,8 @@ def _send(
         typer.echo(f"kept {len(kept):,} stored files that are not here, such as {kept[0]}: {reason}", err=True)
     week = stored.week
     if not as_json and not dry_run:
-        typer.echo(f"the workspace {stored.workspace} has now: sessions {week.sessions:,}; `priors status`")
+        has = f"the workspace {stored.workspace} has now: sessions {week.sessions:,}"
+        typer.echo(f"{has}; ask it by `priors history`, and see `priors status`")
     if stored.waiting or week.unread:
         pending = f"vectors of {stored.waiting:,} texts, lessons of {week.unread:,} sessions"
         typer.echo(f"still to be made: {pending}, by a worker: `priors run`, or `priors worker --once`", err=True)

@@ -1,6 +1,5 @@
 """The programs that `priors connect` knows: the files of each, their forms, and what Priors writes into them. Pure."""
 
-import json
 import re
 import shlex
 import tomllib
@@ -26,8 +25,6 @@ _STOP = "Stop"
 EVENTS = ("SessionStart", PROMPT, BEFORE_TOOL, "PreCompact", _STOP, "SessionEnd")
 """The events of Claude Code and Codex that are answered."""
 _OWN_HOOK = re.compile(r"\bpriors['\"]? hook\b")
-_FORMER = ("type", "url", "httpUrl", "headers", "http_headers", "bearer_token_env_var")
-"""Fields of a server that named the address of the service, as they were written until this names a command."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,13 +85,12 @@ class Program:
             InvalidInput: the file cannot be changed safely.
         """
         entry = None if given is None else self.entry(given)
-        own = ("command", "args", *dict(self.more), *_FORMER)
         if self.file.endswith(_TOML):
-            fields = None if entry is None else {name: json.dumps(value) for name, value in entry.items()}
-            return with_table(text, (self.servers, _NAME), fields, own, self.file)
+            return with_table(text, (self.servers, _NAME), entry, self.file)
         if entry is None or not self._stored_entry(text):
             return with_value(text, (self.servers, _NAME), entry, self.file)
         # The rest of the server is a person's.
+        own = ("command", "args", *dict(self.more))
         for place in [*((name,) for name in own), *(("env", name) for name in (*dict(self.variables), KEY))]:
             text = with_value(text, (self.servers, _NAME, *place), _value_at(entry, place), self.file)
         return text

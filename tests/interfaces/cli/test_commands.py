@@ -229,7 +229,9 @@ def test_ingestion_says_what_the_workspace_has_and_notices_what_is_gone(folder: 
     (tmp_path / "b.json").write_text('{"case": "pumps", "version": "v1", "final_score": 5.5}')
     taken = call(folder, "ingest", str(tmp_path), "-w", "pumps").stdout
     assert taken.startswith("files: 2 new; 2 chunks or turns, 2 of them new, ")
-    assert taken.endswith("the workspace pumps has now: sessions 0; `priors status`\n")
+    assert taken.endswith(
+        "the workspace pumps has now: sessions 0; ask it by `priors history`, and see `priors status`\n"
+    )
     assert "The seal of line 3" in call(folder, "history", "Why the pump leaks", "-w", "pumps").stdout
     (tmp_path / "a.md").unlink()
     assert "1 retired" in call(folder, "ingest", str(tmp_path), "-w", "pumps").stdout
@@ -267,7 +269,7 @@ def test_cues_are_made_without_a_service_and_ingestion_says_how(folder: Path, tm
     log = tmp_path / "s47.jsonl"
     log.write_text("".join(f"{json.dumps(turn)}\n" for turn in turns))
     taken = call(folder, "ingest", str(log), "-w", "unmade")
-    assert "the workspace unmade has now: sessions 1; `priors status`" in taken.stdout
+    assert "the workspace unmade has now: sessions 1; ask it by" in taken.stdout
     found = call(folder, "search", "drop the column", "-k", "1", "--kind", "message", "-w", "unmade").stdout
     assert found.startswith("1. Drop the column deprecated_flag from the orders table.\n   "), found
     assert found.count("Drop the column") <= 2, "in the title of its session, too"

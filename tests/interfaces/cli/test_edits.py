@@ -13,7 +13,6 @@ from app.interfaces.cli.edits import read_jsonc, with_endings_of, with_table, wi
 SERVER = {"url": "http://127.0.0.1:8000/mcp", "headers": {"X-Workspace": "shop"}}
 PATH = ("mcpServers", "priors")
 TABLE = ("mcp_servers", "priors")
-OWN = ("url", "http_headers")
 JSONC = """// mine
 {
   "theme": "One", // nice
@@ -85,45 +84,54 @@ def test_a_file_that_cannot_be_changed_safely_is_refused(text: str, reason: str)
 
 
 def test_a_table_is_added_replaced_and_taken_away() -> None:
-    added = with_table(TOML, TABLE, {"url": '"a"'}, OWN, "config.toml")
-    replaced = with_table(added, TABLE, {"url": '"b"'}, OWN, "config.toml")
+    added = with_table(TOML, TABLE, {"url": "a"}, "config.toml")
+    replaced = with_table(added, TABLE, {"url": "b"}, "config.toml")
     assert tomllib.loads(replaced) == {
         **tomllib.loads(TOML),
         "mcp_servers": {"other": {"command": "y"}, "priors": {"url": "b"}},
     }
-    assert with_table(replaced, TABLE, None, OWN, "config.toml") == TOML
+    assert tomllib.loads(with_table(replaced, TABLE, None, "config.toml")) == tomllib.loads(TOML)
 
 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
         ("[", "is no TOML"),
-        ('mcp_servers = { priors = { url = "x" } }', "edit it by hand"),
-        ('[mcp_servers.priors]\nurl = "x" # mine\n', "edit it by hand"),
+        ("mcp_servers = 1", "that is no table"),
+        ("[mcp_servers]\npriors = 1", "that is no table"),
     ],
 )
 def test_a_table_in_another_form_is_refused(text: str, reason: str) -> None:
     with pytest.raises(InvalidInput, match=reason):
-        with_table(text, TABLE, {"url": '"a"'}, OWN, "config.toml")
+        with_table(text, TABLE, {"url": "a"}, "config.toml")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'mcp_servers = { priors = { url = "x" } }',
+        '[mcp_servers]\npriors.url = "x"\n',
+        '[mcp_servers.priors]\nurl = "x" # mine\n',
+        "[mcp_servers.a]\nb = 1\n[c]\n[mcp_servers.d]\n",
+    ],
+)
+def test_a_table_in_any_form_gets_its_field_and_goes(text: str) -> None:
+    after = with_table(text, TABLE, {"url": "a"}, "config.toml")
+    tables = tomllib.loads(text)["mcp_servers"]
+    assert tomllib.loads(after)["mcp_servers"] == {**tables, "priors": {"url": "a"}}
+    tables.pop("priors", None)
+    assert tomllib.loads(with_table(after, TABLE, None, "config.toml")).get("mcp_servers", {}) == tables
 
 
 def test_comments_and_a_persons_fields_of_a_table_stay() -> None:
     text = TOML.replace(
         "[profiles.fast]", '[mcp_servers.priors]\n# slow\ntimeout = 9\nurl = "a"\n\n# mine\n[profiles.fast]'
     )
-    after = with_table(text, TABLE, {"url": '"b"'}, OWN, "config.toml")
+    after = with_table(text, TABLE, {"url": "b"}, "config.toml")
     assert tomllib.loads(after)["mcp_servers"]["priors"] == {"url": "b", "timeout": 9}
     for kept in ("# slow\ntimeout = 9\n", "\n# mine\n[profiles.fast]\n"):
         assert kept in after
-    assert with_table(after, TABLE, {"url": '"b"'}, OWN, "config.toml") == after
-    with pytest.raises(InvalidInput, match=r"timeout in mcp_servers\.priors, which Priors did not write"):
-        with_table(after, TABLE, None, OWN, "config.toml")
-
-
-def test_a_table_between_others_is_taken_away_without_the_comment_behind_it() -> None:
-    text = TOML.replace("[profiles.fast]", '[mcp_servers.priors]\nurl = "a"\n\n# mine\n[profiles.fast]')
-    after = with_table(text, TABLE, None, OWN, "config.toml")
-    assert after == TOML.replace("[profiles.fast]", "# mine\n[profiles.fast]")
+    assert with_table(after, TABLE, {"url": "b"}, "config.toml") == after
 
 
 @pytest.mark.parametrize("text", ["// mine", "/* mine */\n", " \n"])
