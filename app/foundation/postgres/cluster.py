@@ -15,7 +15,6 @@ from pathlib import Path
 
 from app.errors import ConfigurationError, DatabaseUnavailable
 from app.foundation.db.pool import LOGIN
-from app.foundation.postgres.unprivileged import EXIT_UNREACHABLE, as_account
 
 _VERSION = "18"
 """Major version of the binaries, as in a cluster's PG_VERSION file."""
@@ -53,6 +52,35 @@ class _Account:
     """True if it is not the account of this process, which is then root."""
     borrowed: bool = False
     """True for a system account that other programs may use too; root takes one if the cluster has no other owner."""
+
+
+_KEPT_CAPABILITIES = ("", "dac_read_search", "dac_override")
+"""The rights with which a command may reach folders that are closed to its account, such as a home below /root: none,
+the right to read and search, or, where that does not suffice or is not held (as in most containers), the right to
+ignore file permissions. No folder's mode changes."""
+_FIRST_CLOSED = 'for path; do [ -r "$path" ] && [ -x "$path" ] || { printf %s "$path"; exit 1; }; done'
+
+
+def as_account(uid: int, gid: int, needed: Sequence[Path], command: Sequence[str]) -> list[str]:
+    """Returns the command line with which root runs `command` as this account; it can then read `needed`.
+
+    Raises:
+        ConfigurationError: the account cannot reach one of the paths, or there is no `setpriv` (util-linux).
+    """
+    closed = "there is no `setpriv`"
+    for kept in _KEPT_CAPABILITIES if shutil.which("setpriv") else ():
+        switch = ["setpriv", f"--reuid={uid}", f"--regid={gid}", "--clear-groups"]
+        if kept:
+            # Postgres finds its programs with access(), which respects capabilities only with this bit.
+            switch += [f"--inh-caps=+{kept}", f"--ambient-caps=+{kept}", "--securebits=+no_setuid_fixup"]
+        paths = [*map(str, needed), command[0]]
+        tried = subprocess.run(  # noqa: S603 - arguments of our own
+            [*switch, "/bin/sh", "-c", _FIRST_CLOSED, "sh", *paths], capture_output=True, text=True, check=False
+        )
+        if tried.returncode == 0:
+            return [*switch, *command]
+        closed = f"{tried.stdout or tried.stderr.strip()} is out of reach of account {uid}"
+    raise ConfigurationError(f"Postgres does not run as root, and {closed}: {ELSEWHERE}")
 
 
 def _account_for(folder: Path) -> _Account:
@@ -151,7 +179,11 @@ class DataDirectory:
         self.run(["/bin/sh", "-c", 'rm -f "$1"', "sh", str(path)])
 
     def command(self, command: Sequence[str], folder: Path) -> list[str]:
-        """Returns the command line that runs `command` as the cluster's account."""
+        """Returns the command line that runs `command` as the cluster's account.
+
+        Raises:
+            ConfigurationError: the account cannot reach a path that the command needs.
+        """
         if not self.account.switched:
             return list(command)
         return as_account(self.account.uid, self.account.gid, [folder, binary("postgres")], command)
@@ -174,7 +206,6 @@ class DataDirectory:
             start_new_session=True,
             check=False,
         )
-        check_reachable(done.returncode, done.stderr)
         if done.returncode != 0:
             raise DatabaseUnavailable(f"{Path(command[0]).name} failed in {folder}: {reason(done.stderr)}")
 
@@ -236,12 +267,6 @@ def _flush(path: Path) -> None:
         os.fsync(opened)
     finally:
         os.close(opened)
-
-
-def check_reachable(exit_code: int, output: bytes) -> None:
-    """Raises ConfigurationError if a command's account could not reach a path that the command needs."""
-    if exit_code == EXIT_UNREACHABLE:
-        raise ConfigurationError(f"Postgres does not run as root, and {reason(output)}: {ELSEWHERE}")
 
 
 def reason(output: bytes) -> str:

@@ -23,7 +23,6 @@ from app.foundation.postgres.cluster import (
     SUPERUSER,
     DataDirectory,
     binary,
-    check_reachable,
     environment,
     part,
     reason,
@@ -196,7 +195,6 @@ class Postmaster:
         self._output.seek(0)
         output, code = self._output.read(), self._process.returncode
         self._drop_output()
-        check_reachable(code, output)
         self._last_error = reason(output if b"FATAL" in output else self._latest_log())
         if code not in {0, -signal.SIGKILL} and not _mentions(self._last_error, _TRANSIENT):
             raise DatabaseUnavailable(f"Postgres did not start: {self._last_error} (its log is in {self._log_folder})")

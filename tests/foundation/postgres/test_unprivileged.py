@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from app.foundation.postgres.unprivileged import EXIT_UNREACHABLE, as_account
+from app.errors import ConfigurationError
+from app.foundation.postgres.cluster import as_account
 
 NOBODY = 65534
 STATUS = ["/bin/cat", "/proc/self/status"]
@@ -46,7 +47,5 @@ def test_a_program_that_others_may_not_run(tmp_path: Path) -> None:
 
 
 def test_what_is_not_there_is_named() -> None:
-    command = as_account(NOBODY, NOBODY, [Path("/not/there")], STATUS)
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == EXIT_UNREACHABLE
-    assert "/not/there" in done.stderr
+    with pytest.raises(ConfigurationError, match="/not/there is out of reach of account 65534"):
+        as_account(NOBODY, NOBODY, [Path("/not/there")], STATUS)
