@@ -21,7 +21,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from app.operations.examples import example_history, runs_of
+from app.operations.examples import example_runs
 from tests.conftest import REPOSITORY, data_folder
 
 BLOCK = re.compile(
@@ -115,7 +115,7 @@ def place(folder: Path, models: Path, *, examples: bool) -> Iterator[Place]:
 
 WITH_EXAMPLES = [REPOSITORY / "docs" / "tutorial" / "first-answers.md"]
 FIRST_READ = [PAGES[0], *WITH_EXAMPLES]
-EXAMPLE_RUNS = len(runs_of(example_history()))
+EXAMPLE_RUNS = len(example_runs())
 REPORT = """# Release 4.2
 
 Date: 2026-10-02

@@ -4,14 +4,14 @@ Storing continues after a kill.
 """
 
 import fcntl
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
+from msgspec import structs
 
 from app.errors import EmbeddingUnavailable, InvalidInput, NotFound
 from app.insight.map import store as maps
@@ -19,7 +19,7 @@ from app.intake.cases import store as judgements
 from app.intake.reports import store as reports
 from app.intake.reports.store import IngestionOptions
 from app.intake.runs import store as runs
-from app.intake.runs.feedback.store import FeedbackEntry
+from app.intake.runs.feedback.store import FeedbackEntry, RatingDetails
 from app.intake.runs.observations.observation import Outcome
 from app.intake.runs.run import NewRun
 from app.intake.sessions import store as sessions
@@ -42,135 +42,37 @@ EXAMPLE = "priors-example"
 """The mark of the examples: a tag of their memories, and a key of their runs' metadata."""
 _PLAN, _PLANNED_IN = "drop column deprecated_flag", "example-session-312"
 """The plan that the agent of session 312 asked about, and the run of that activation."""
-_STARTS_AT = timedelta(hours=9)
-"""Time of the day at which an example run starts, in UTC."""
 
 
-class ExampleVersion(msgspec.Struct, frozen=True):
-    """One run of a case. What it wrote and how it was judged are in the report and the judgement of its folder."""
-
-    version: str
-    minutes: int
-    round_scores: tuple[float, ...]
-    queries: tuple[str, ...]
-    stages: Mapping[str, Any]
-
-
-class Market(msgspec.Struct, frozen=True):
-    """A market that was studied several times."""
-
-    case: str
-    folder: str
-    task: str
-    runs: tuple[ExampleVersion, ...]
-
-
-class ExampleRating(msgspec.Struct, frozen=True):
+class ExampleRating(RatingDetails, frozen=True, kw_only=True):
     """A person's rating of the part of a report that has this text."""
 
-    report: str
+    source: str
     text: str
     rating: Literal[1, -1]
-    reviewer: str
-    comment: str
+    idempotency_key: str
+
+
+class ExampleRun(msgspec.Struct, frozen=True):
+    """A run, step by step as a pipeline sends it. What it wrote is in its file."""
+
+    begun: NewRun
+    recalls: tuple[Query, ...]
+    judged: NewRun
+    observed: Outcome
+    ratings: tuple[ExampleRating, ...]
+    ended: NewRun
 
 
 class ExampleHistory(msgspec.Struct, frozen=True):
-    """The content of _HISTORY."""
+    """The content of _HISTORY: the runs in the order of their dates."""
 
-    asks: Mapping[str, str]
-    """The query of each agent before it acts."""
-    cases: tuple[Market, ...]
-    ratings: tuple[ExampleRating, ...]
+    runs: tuple[ExampleRun, ...]
 
 
-class ExampleIssue(msgspec.Struct, frozen=True):
-    """An issue in a judgement."""
-
-    severity: str
-    title: str
-
-
-class ExampleJudgement(msgspec.Struct, frozen=True):
-    """The judgement of a version, as its file has it."""
-
-    date: datetime
-    score: float
-    verdict: str
-    issues: tuple[ExampleIssue, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExampleRun:
-    """An example run with the files of its version."""
-
-    case: Market
-    version: ExampleVersion
-    judgement: ExampleJudgement
-
-    @property
-    def path(self) -> str:
-        """The folder of its files, below REPORTS."""
-        return f"{self.case.folder}/{self.version.version}"
-
-    @property
-    def run_id(self) -> str:
-        """The run's name."""
-        return f"example-{self.case.folder}-{self.version.version}"
-
-    @property
-    def started_at(self) -> datetime:
-        """The start of the run, on the day of its judgement."""
-        return self.judgement.date + _STARTS_AT
-
-    @property
-    def finished_at(self) -> datetime:
-        """The end of the run."""
-        return self.started_at + timedelta(minutes=self.version.minutes)
-
-    @property
-    def begun(self) -> NewRun:
-        """The run as it is known at its start."""
-        return NewRun(
-            run_id=self.run_id,
-            task=self.case.task,
-            task_type="market study",
-            agent="researcher",
-            queries=self.version.queries,
-            metadata={EXAMPLE: True, "case": self.case.case, "version": self.version.version},
-            started_at=self.started_at,
-        )
-
-    @property
-    def judged(self) -> NewRun:
-        """The run's output and judgement."""
-        return NewRun(
-            run_id=self.run_id,
-            output=(REPORTS / self.path / "report.md").read_text(),
-            output_path=f"reports/{self.path}/report.md",
-            stages=self.version.stages,
-            round_scores=self.version.round_scores,
-            final_score=self.judgement.score,
-            verdict=self.judgement.verdict,
-            issues=tuple(f"{issue.severity}: {issue.title}" for issue in self.judgement.issues),
-        )
-
-
-def runs_of(given: ExampleHistory) -> list[ExampleRun]:
-    """Returns the example runs in the order of their dates."""
-    runs = [_read_run(case, version) for case in given.cases for version in case.runs]
-    return sorted(runs, key=lambda run: run.judgement.date)
-
-
-def _read_run(case: Market, version: ExampleVersion) -> ExampleRun:
-    facts = msgspec.json.decode((REPORTS / case.folder / version.version / "judgement.json").read_bytes())
-    facts["date"] += "T00:00:00Z"
-    return ExampleRun(case=case, version=version, judgement=msgspec.convert(facts, ExampleJudgement))
-
-
-def example_history() -> ExampleHistory:
-    """Returns the content of _HISTORY."""
-    return msgspec.json.decode(_HISTORY.read_bytes(), type=ExampleHistory)
+def example_runs() -> Sequence[ExampleRun]:
+    """Returns the example runs in the order of their dates; none of an installation without them."""
+    return msgspec.json.decode(_HISTORY.read_bytes(), type=ExampleHistory).runs if _HISTORY.is_file() else ()
 
 
 def _session_ids() -> list[str]:
@@ -178,8 +80,8 @@ def _session_ids() -> list[str]:
     return sorted(path.stem for path in SESSIONS.glob("*.jsonl"))
 
 
-_HITS, _BUDGET = 4, 500
-"""Hits and tokens of an example recall, as the recipe has them."""
+_BUDGET = 500
+"""Tokens of an example recall, as the recipe has them."""
 
 _STORING = "storing-examples"
 """The file of the data directory that a process locks while it stores the examples."""
@@ -246,13 +148,11 @@ class Examples:
 
     async def are_lacking(self) -> bool:
         """Returns True if the store never held anything, or holds a part of the examples and nothing else."""
-        if not _HISTORY.is_file():
-            return False
         async with self.services.database.across() as session:
             state = await session.one(_STATE, {"mark": EXAMPLE})
         if state.own or (state.used and not state.begun):
             return False
-        return bool(state.finished < len(runs_of(example_history())))
+        return bool(state.finished < len(example_runs()))
 
     async def begin(self, workspace: Workspace) -> None:
         """Stores the example reports, sessions and their cues, and the beginnings of the runs.
@@ -263,7 +163,7 @@ class Examples:
             DatabaseUnavailable: another call stores the rest.
         """
         workspace = await self.services.workspaces.get_or_create(workspace)
-        for run in runs_of(example_history()):
+        for run in example_runs():
             await self.services.runs.record(workspace, run.begun)
         await self.services.ingestions.ingest(workspace, [REPORTS, SESSIONS], IngestionOptions(tags=(EXAMPLE,)))
         by_rules = replace(self.services.extraction, chat=None)
@@ -280,14 +180,14 @@ class Examples:
         Raises:
             Unavailable: another call plays the rest.
         """
-        workspace, given, played = await self.services.workspaces.get_or_create(workspace), example_history(), 0
+        workspace, played = await self.services.workspaces.get_or_create(workspace), 0
         try:
             await self._plan(workspace)
-            for run in runs_of(given):
+            for run in example_runs():
                 async with self.services.database.session(workspace, transaction=False) as session:
-                    stored = await runs.find(session, run.run_id)
+                    stored = await runs.find(session, run.begun.run_id)
                 if stored is None or stored.finished_at is None:
-                    await self._play(workspace, given, run)
+                    await self._play(workspace, run)
                     played += 1
         except NotFound:
             await self.remove(workspace)
@@ -299,7 +199,7 @@ class Examples:
         What carries no mark stays. The next start does not store the examples again.
         """
         # A start that still stores the examples may have left traces of runs that are gone.
-        known = [run.run_id for run in runs_of(example_history())] if _HISTORY.is_file() else []
+        known = [run.begun.run_id for run in example_runs()]
         async with self.services.database.session(workspace) as session:
             names = await runs.runs_with_key(session, EXAMPLE, known)
             stored = await runs.forget(session, names)
@@ -334,56 +234,39 @@ class Examples:
             heeded = [cue.cue_id for cue in told.cues if cue.kind in {CORRECTION, PREFERENCE}]
             await self.services.activations.note_outcome(workspace, told.activation_id, heeded=heeded)
 
-    async def _play(self, workspace: Workspace, given: ExampleHistory, run: ExampleRun) -> None:
+    async def _play(self, workspace: Workspace, run: ExampleRun) -> None:
         """Plays a run; its end is stored last, so that a run that was broken off is played again."""
-        await self.services.runs.record(workspace, run.begun, must_exist=True)
-        async with self.services.database.session(workspace) as session:
-            await recalls.forget_runs(session, [run.run_id])
-        for agent, query in given.asks.items():
-            if agent in run.version.stages:
-                await self._recall(workspace, run, agent, query.format(case=run.case.case))
-        await self.services.runs.record(workspace, run.judged, must_exist=True)
-        tags = (EXAMPLE, run.case.folder, run.version.version)
-        outcome = Outcome(run_id=run.run_id, tags=tags, occurred_at=run.finished_at)
+        services = self.services
+        await services.runs.record(workspace, run.begun, must_exist=True)
+        async with services.database.session(workspace) as session:
+            await recalls.forget_runs(session, [run.begun.run_id])
+        for query in run.recalls:
+            await services.histories.get(workspace, query, budget_tokens=_BUDGET)
+        output = (_FOLDER / str(run.judged.output_path)).read_text()
+        await services.runs.record(workspace, structs.replace(run.judged, output=output), must_exist=True)
         try:
-            observation_id = await self.services.observations.request(workspace, outcome)
+            observation_id = await services.observations.request(workspace, run.observed)
         except InvalidInput as error:
-            raise NotFound(f"{run.run_id} was taken away") from error
-        made_of = await self.services.observations.make(workspace, observation_id)
+            raise NotFound(f"{run.begun.run_id} was taken away") from error
+        made_of = await services.observations.make(workspace, observation_id)
         if made_of.memory_id is not None:
             # The next run's recalls should find it by its meaning, too.
             with suppress(EmbeddingUnavailable):
-                await self.services.embedder.embed_pending(workspace, ids=[made_of.memory_id])
-        await self._rate(workspace, run, given.ratings)
-        ended = NewRun(run_id=run.run_id, finished_at=run.finished_at)
-        await self.services.runs.record(workspace, ended, must_exist=True)
+                await services.embedder.embed_pending(workspace, ids=[made_of.memory_id])
+        for rating in run.ratings:
+            await self._rate(workspace, rating)
+        await services.runs.record(workspace, run.ended, must_exist=True)
 
-    async def _recall(self, workspace: Workspace, run: ExampleRun, agent: str, query: str) -> None:
-        asked = Query(
-            text=query,
-            k=_HITS,
-            filters=Filters(until=run.judgement.date),
-            agent=agent,
-            run_id=run.run_id,
-            purpose="history",
-            now=run.started_at,
-        )
-        await self.services.histories.get(workspace, asked, budget_tokens=_BUDGET)
-
-    async def _rate(self, workspace: Workspace, run: ExampleRun, ratings: Sequence[ExampleRating]) -> None:
-        """Rates the parts of this run's reports."""
-        for number, given in enumerate(ratings):
-            if not given.report.startswith(f"{run.path}/"):
-                continue
-            filters = Filters(source=given.report, tags=(EXAMPLE,))
-            chunks = await self.services.memories.list_live(workspace, filters=filters)
-            for chunk in [chunk for chunk in chunks if given.text in chunk.body][:1]:
-                entry = FeedbackEntry(
-                    memory_id=chunk.memory_id,
-                    rating=given.rating,
-                    reviewer=given.reviewer,
-                    comment=given.comment,
-                    run_id=run.run_id,
-                    idempotency_key=f"{EXAMPLE}-{number}",
-                )
-                await self.services.ratings.rate(workspace, entry)
+    async def _rate(self, workspace: Workspace, given: ExampleRating) -> None:
+        filters = Filters(source=given.source, tags=(EXAMPLE,))
+        chunks = await self.services.memories.list_live(workspace, filters=filters)
+        for chunk in [chunk for chunk in chunks if given.text in chunk.body][:1]:
+            entry = FeedbackEntry(
+                memory_id=chunk.memory_id,
+                rating=given.rating,
+                reviewer=given.reviewer,
+                comment=given.comment,
+                run_id=given.run_id,
+                idempotency_key=given.idempotency_key,
+            )
+            await self.services.ratings.rate(workspace, entry)

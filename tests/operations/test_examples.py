@@ -1,6 +1,7 @@
 """The examples: stored in an empty store only, completed after a kill, and taken away without a trace."""
 
 import asyncio
+import json
 import re
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -23,7 +24,7 @@ from app.intake.runs.feedback.store import FeedbackEntry
 from app.intake.runs.run import NewRun
 from app.intake.runs.service import Runs
 from app.operations import examples
-from app.operations.examples import EXAMPLE, REPORTS, SESSIONS, Examples
+from app.operations.examples import EXAMPLE, REPORTS, SESSIONS, Examples, example_runs
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
 from app.storage.memories.filters import Filters
@@ -97,6 +98,16 @@ def rows(services: Services, table: str) -> list[str]:
     """Returns the rows of a table, as texts."""
     with psycopg.connect(libpq_url(services.settings.database_url)) as superuser:
         return [row for (row,) in superuser.execute(f"SELECT t::text FROM {table} t").fetchall()]
+
+
+def test_a_run_is_judged_as_the_judgement_beside_its_report_says() -> None:
+    for run in example_runs():
+        report = REPORTS.parent / str(run.judged.output_path)
+        said = json.loads((report.parent / "judgement.json").read_text())
+        assert (run.judged.final_score, run.judged.verdict) == (said["score"], said["verdict"])
+        assert run.judged.issues == tuple(f"{issue['severity']}: {issue['title']}" for issue in said["issues"])
+        assert said["date"] == str(run.begun.started_at)[:10]
+        assert {query.filters.until for query in run.recalls} == {datetime.fromisoformat(f"{said['date']}T00:00Z")}
 
 
 async def test_examples_are_runs_that_were_given_only_what_was_there_before_and_are_stored_once(
