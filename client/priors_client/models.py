@@ -376,7 +376,8 @@ class CueEdit(Struct, frozen=True, kw_only=True):
     lesson: str | UnsetType = UNSET
     quote: str | UnsetType = UNSET
     scope: Literal['project', 'user'] | UnsetType = UNSET
-    state: Literal['active', 'retired'] | UnsetType = UNSET
+    state: Literal['active', 'proposed', 'retired', 'superseded', None] | UnsetType = UNSET
+    superseded_by: UUID | None | UnsetType = UNSET
     trigger: str | UnsetType = UNSET
     trust: Literal['person', 'agent', 'imported', 'web'] | UnsetType = UNSET
     valid_from: datetime | UnsetType = UNSET

@@ -32,7 +32,8 @@ Scope = Literal["project", "user"]
 Trust = Literal["person", "agent", "imported", "web"]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Path = Annotated[str, Meta(min_length=1, max_length=1_000)]
-Paths = Annotated[list[Path], Meta(max_length=LIST_LIMIT)]
+Paths = Annotated[tuple[Path, ...], Meta(max_length=LIST_LIMIT)]
+_ActionTypes = Annotated[tuple[Name, ...], Meta(max_length=LIST_LIMIT)]
 Consequence = Annotated[
     Share | Severity,
     Meta(description="the cost of the mistake: 0 to 1, or low (0.2), medium (0.5), high (0.8), severe (1)"),
@@ -68,8 +69,8 @@ class CueInput(Struct, forbid_unknown_fields=True):
     evidence: Annotated[_Proof, Meta(description="turns `{session, message, quote, at}`, or quotes")] = []
     details: Annotated[dict[str, Any], Meta(description="the further fields of the kind")] = {}
     trust: Annotated[Trust, Meta(description="who stands behind it; only a person's is told before an act")] = "person"
-    action_types: Annotated[list[Name], Meta(max_length=LIST_LIMIT)] = []
-    files: Paths = []
+    action_types: _ActionTypes = ()
+    files: Paths = ()
     tags: Tags = ()
     valid_from: datetime | None = None
     valid_until: datetime | None = None
@@ -101,18 +102,20 @@ class CueEdit(Struct, forbid_unknown_fields=True):
     quote: Words | UnsetType = UNSET
     details: dict[str, Any] | UnsetType = UNSET
     trust: Trust | UnsetType = UNSET
-    action_types: Annotated[list[Name], Meta(max_length=LIST_LIMIT)] | UnsetType = UNSET
+    action_types: _ActionTypes | UnsetType = UNSET
     files: Paths | UnsetType = UNSET
     valid_from: datetime | UnsetType = UNSET
     valid_until: datetime | UnsetType | None = UNSET
-    state: Literal["active", "retired"] | UnsetType = UNSET
+    state: State | None = None
     """`retired`: it fires no more, is not found, and can be made active again; `active`: a person stands behind it."""
+    superseded_by: UUID | None = None
+    """The active cue that holds in its place, from `valid_until` on, or from now on; `superseded` needs it."""
 
     def fields(self) -> dict[str, Any]:
         """Returns the new values but the state."""
-        names = [name for name in self.__struct_fields__ if name != "state"]
+        of_state = {"state", "superseded_by", "valid_until" if self.superseded_by else ""}
+        names = set(self.__struct_fields__) - of_state
         changed = {name: value for name in names if (value := getattr(self, name)) is not UNSET}
-        changed |= {name: tuple(changed[name]) for name in ("action_types", "files") if name in changed}
         if "consequence" in changed:
             changed["consequence"] = _number(changed["consequence"])
         return changed
@@ -254,12 +257,14 @@ class CuesController(Controller):
 
     @patch("/cues/{cue_id:uuid}", responses=PROBLEMS, dependencies=BY_USER)
     async def edit(self, cue_id: FromPath[UUID], call: ThisCall, data: JSONBody[CueEdit]) -> Cue:
-        """Change fields of a cue, retire it, or make it active. It keeps its id, its evidence and its counts."""
-        cues, changed = call.services.cues, data.fields()
-        if changed or data.state is UNSET:
+        """Change fields of a cue, or its state. It keeps its id, its evidence and its counts."""
+        cues, changed, newer = call.services.cues, data.fields(), data.superseded_by
+        state = data.state or ("superseded" if newer else None)
+        if changed or state is None:
             cue = await cues.edit(await call.writer(), cue_id, changed)
-        if data.state is not UNSET:
-            cue = await (cues.retire if data.state == "retired" else cues.restore)(await call.tenant(), cue_id)
+        if state is not None:
+            end = data.valid_until or None
+            cue = await cues.set_state(await call.tenant(), cue_id, state, superseded_by=newer, valid_until=end)
         return cue
 
     @post("/cues:merge", status_code=200, responses=PROBLEMS, dependencies=BY_USER)

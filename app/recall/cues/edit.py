@@ -7,7 +7,7 @@ from app.errors import InvalidInput
 from app.foundation.db.session import Session
 from app.recall.cues import evidence as evidence_store
 from app.recall.cues import store
-from app.recall.cues.cue import ACTIVE, RETIRED, Cue, Evidence
+from app.recall.cues.cue import ACTIVE, RETIRED, Evidence
 from app.recall.cues.keep import cue_in
 from app.storage.index.indexing import index_memories
 from app.storage.memories import changes
@@ -23,8 +23,10 @@ async def retire_in(session: Session, ids: Sequence[UUID], *, reason: str = GONE
         await memories.retire(session, ids, reason=reason)
 
 
-async def restore_in(session: Session, workspace: Workspace, cue_id: UUID, *, release: bool = False) -> Cue:
-    """Makes a cue active again, as `Cues.restore` does, in a session."""
+async def restore_in(
+    session: Session, workspace: Workspace, cue_id: UUID, *, release: bool = False, state: str = ACTIVE
+) -> None:
+    """Makes a cue active or proposed again, as `Cues.set_state` does, in a session."""
     before = await cue_in(session, workspace, cue_id)
     memory = await memories.get(session, cue_id)
     if memory is not None and (memory.valid_until is not None or before.suspect):
@@ -32,8 +34,7 @@ async def restore_in(session: Session, workspace: Workspace, cue_id: UUID, *, re
         if cue_id not in (*live, *caught):
             raise InvalidInput("", "another cue with this trigger and lesson is active; merge the two")
         await index_memories(session, live)
-    await store.set_state(session, [cue_id], ACTIVE, await store.next_revision(session))
-    return await cue_in(session, workspace, cue_id)
+    await store.set_state(session, [cue_id], state, await store.next_revision(session))
 
 
 async def drop_stale(session: Session, source_id: UUID, kept: Sequence[tuple[UUID, Evidence]]) -> list[UUID]:

@@ -21,7 +21,17 @@ from app.recall.cues import evidence, store
 from app.recall.cues import vectors as stored_vectors
 from app.recall.cues.actions import embed_types
 from app.recall.cues.conflicts import Conflicts, supersede
-from app.recall.cues.cue import ACTIVE, PERSON, TAKEN_AWAY, Cue, Evidence, NewCue
+from app.recall.cues.cue import (
+    ACTIVE,
+    PERSON,
+    PROPOSED,
+    RETIRED,
+    SUPERSEDED,
+    TAKEN_AWAY,
+    Cue,
+    Evidence,
+    NewCue,
+)
 from app.recall.cues.edit import restore_in, retire_in
 from app.recall.cues.keep import (
     EDITABLE,
@@ -48,7 +58,7 @@ from app.storage.links import store as links
 from app.storage.memories import changes
 from app.storage.memories import store as memories
 from app.storage.memories.gate import screen_memory, unstorable
-from app.storage.memories.memory import DELETED, NewMemory, Rejection, content_hash
+from app.storage.memories.memory import DELETED, NewMemory, Rejection, content_hash, in_utc
 from app.storage.memories.service import LARGEST_PAGE
 from app.storage.memories.write import write
 from app.storage.tenants import store as workspaces
@@ -306,26 +316,37 @@ class Cues:
         async with self.database.session(workspace, reading=True) as session:
             return [cue for cue in await store.of_source(session, source_id) if cue.state not in TAKEN_AWAY]
 
-    async def retire(self, workspace: Workspace, cue_id: UUID) -> Cue:
-        """Takes a cue away: it fires no more and is not found; it can be restored.
+    async def set_state(
+        self,
+        workspace: Workspace,
+        cue_id: UUID,
+        state: str,
+        *,
+        superseded_by: UUID | None = None,
+        valid_until: datetime | None = None,
+    ) -> Cue:
+        """Gives a cue a state; the person who makes it active stands behind it.
+
+        A retired cue fires no more and is not found. `superseded_by` names the active cue that holds in its place from
+        `valid_until` on, or from now on: so the undo of a restored cue leaves no trace.
 
         Raises:
             NotFound: the workspace has no such cue.
+            InvalidInput: another cue with its text is active, or none is active that could hold in its place.
         """
         async with self.database.session(workspace) as session:
-            await cue_in(session, workspace, cue_id)
-            await retire_in(session, [cue_id], reason=DELETED)
+            if state == RETIRED:
+                await retire_in(session, [cue_id], reason=DELETED)
+            else:
+                first = PROPOSED if state == PROPOSED else ACTIVE
+                await restore_in(session, workspace, cue_id, release=True, state=first)
+            if state == SUPERSEDED or superseded_by is not None:
+                newer = None if superseded_by is None else await cue_in(session, workspace, superseded_by)
+                if newer is None or newer.state != ACTIVE or newer.cue_id == cue_id:
+                    raise InvalidInput("superseded_by", "must name another cue, which is active")
+                moment, revision = in_utc(valid_until or datetime.now(UTC)), await store.next_revision(session)
+                await supersede(session, [cue_id], newer.cue_id, moment, revision)
             return await cue_in(session, workspace, cue_id)
-
-    async def restore(self, workspace: Workspace, cue_id: UUID) -> Cue:
-        """Makes a retired, superseded or proposed cue active: the person who restores it stands behind it.
-
-        Raises:
-            NotFound: the workspace has no such cue.
-            InvalidInput: another cue with its text is active.
-        """
-        async with self.database.session(workspace) as session:
-            return await restore_in(session, workspace, cue_id, release=True)
 
     async def merge(self, workspace: Workspace, ids: Sequence[UUID], *, into: UUID) -> Cue:
         """Merges cues into one that says the same better: it gets their evidence, days, counts and confidence.

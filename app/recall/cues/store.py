@@ -11,7 +11,7 @@ from msgspec import structs
 
 from app.foundation.db.session import Row, Session
 from app.foundation.models.protocols import Matrix
-from app.recall.cues.cue import ACTIVE, PROPOSED, SUPERSEDED, VECTORS_VERSION, Cue, Evidence, NewCue, days_of
+from app.recall.cues.cue import ACTIVE, PROPOSED, VECTORS_VERSION, Cue, Evidence, NewCue, days_of
 from app.recall.cues.evidence import ADD_EVIDENCE, MOVE_EVIDENCE
 from app.storage.memories.memory import as_bytea, in_utc
 from app.storage.memories.store import SUSPECT, as_json
@@ -311,8 +311,6 @@ async def set_state(
     valid_until: datetime | None = None,
 ) -> int:
     """Gives cues a state; one that is superseded names its successor, and the moment until which it held."""
-    if state == SUPERSEDED and superseded_by is None:
-        raise ValueError("a superseded cue names its successor")
     values = {"ids": list(ids), "state": state, "superseded_by": superseded_by, "valid_until": valid_until}
     return await session.execute(SET_STATE, {**values, "revision": revision})
 

@@ -1,7 +1,9 @@
 """Cues over HTTP: stored, edited, merged, fired, heeded."""
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -273,6 +275,50 @@ async def test_the_newer_of_two_that_contradict_each_other_holds(client: httpx.A
     assert [item["id"] for item in (await fired(client, "indent the Python code"))["cues"]] == [new]
     then = await fired(client, "indent the Python code", as_of="2026-03-01T00:00:00Z")
     assert [item["id"] for item in then["cues"]] == [old]
+
+
+async def test_a_restored_cue_is_superseded_again_as_it_was(client: httpx.AsyncClient) -> None:
+    old, new = await stored(client, {**INDENT, "evidence": DAYS[0]}, {**TABS, "evidence": DAYS[1]})
+    both = [await cue_at(client, old), await cue_at(client, new)]
+    restored = (await client.patch(f"/api/cues/{old}", json={"state": "active"})).json()
+    assert (restored["state"], restored["superseded_by"], restored["valid_until"]) == ("active", None, None)
+    assert old in [item["id"] for item in (await fired(client, "indent the Python code"))["cues"]]
+    back = {name: both[0][name] for name in ("state", "superseded_by", "valid_until")}
+    await client.patch(f"/api/cues/{old}", json=back)
+    assert [await cue_at(client, old), await cue_at(client, new)] == both
+    assert [item["id"] for item in (await fired(client, "indent the Python code"))["cues"]] == [new]
+    then = await fired(client, "indent the Python code", as_of="2026-03-01T00:00:00Z")
+    assert [item["id"] for item in then["cues"]] == [old]
+
+
+async def test_a_retired_cue_is_what_it_was_again(client: httpx.AsyncClient) -> None:
+    soon = (datetime.now(UTC) + timedelta(days=30)).isoformat()
+    old, new = await stored(client, {**INDENT, "evidence": DAYS[0]}, {**TABS, "valid_from": soon})
+    before = await cue_at(client, old)
+    assert (before["state"], before["superseded_by"]) == ("active", new)
+    await client.patch(f"/api/cues/{old}", json={"state": "retired"})
+    back = {name: before[name] for name in ("state", "superseded_by", "valid_until")}
+    await client.patch(f"/api/cues/{old}", json=back)
+    assert await cue_at(client, old) == before
+    await client.patch(f"/api/cues/{new}", json={"state": "proposed"})
+    assert (await cue_at(client, new))["state"] == "proposed"
+
+
+async def test_only_another_active_cue_holds_in_the_place_of_one(client: httpx.AsyncClient) -> None:
+    cue, gone = await stored(client, DROP, INDENT)
+    await client.patch(f"/api/cues/{gone}", json={"state": "retired"})
+    for named in ({"state": "superseded"}, {"superseded_by": cue}, {"superseded_by": gone}):
+        refused = await client.patch(f"/api/cues/{cue}", json=named)
+        assert (refused.status_code, refused.json()["errors"][0]["field"]) == (400, "superseded_by")
+    missing = await client.patch(f"/api/cues/{cue}", json={"superseded_by": str(uuid4())})
+    assert missing.status_code == 404
+    assert (await cue_at(client, cue))["state"] == "active"
+
+
+async def cue_at(client: httpx.AsyncClient, cue: str) -> dict[str, Any]:
+    """Returns a cue without the moment of its last change."""
+    found: dict[str, Any] = (await client.get(f"/api/cues/{cue}")).json()
+    return {name: value for name, value in found.items() if name not in {"updated_at", "fired", "last_fired_at"}}
 
 
 async def test_where_it_is_not_clear_which_holds_both_are_told(client: httpx.AsyncClient) -> None:

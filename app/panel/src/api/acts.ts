@@ -150,29 +150,40 @@ export function useSaveNote(edited: string | undefined) {
 const CUES = { retire: "retired", restore: "restored", accept: "accepted" } as const;
 export type CueAction = keyof typeof CUES;
 
-/** Changes the state of a cue; a proposed one that is restored is accepted. */
+function editCue({ ask }: Service, cue_id: string, body: CueEdit) {
+  return ask.PATCH("/api/cues/{cue_id}", { params: { path: { cue_id } }, body });
+}
+
+/** Changes the state of a cue; the undo gives it the one that it had, with the cue that held in its place. */
 export function useCueAction(action: CueAction) {
-  const send = async ({ ask }: Service, to: CueAction, cue_id: string) => {
-    await ask.PATCH("/api/cues/{cue_id}", { params: { path: { cue_id } }, body: { state: to === "retire" ? "retired" : "active" } });
-    return `1 cue ${CUES[to]}`;
-  };
   return useAct({
-    send: (id: string, service) => send(service, action, id),
-    done: (said, id, service) => ({ said, undo: () => send(service, action === "retire" ? "restore" : "retire", id) }),
+    send: async (cue_id: string, service) => {
+      const before: Cue = await answerOf(service.ask.GET("/api/cues/{cue_id}", { params: { path: { cue_id } } }));
+      await editCue(service, cue_id, { state: action === "retire" ? "retired" : "active" });
+      return before;
+    },
+    done: ({ id, state, superseded_by, valid_until }, _id, service) => ({
+      said: `1 cue ${CUES[action]}`,
+      undo: async () => {
+        // What was restored and has no successor was in the trash, also if it is proposed.
+        const back = action === "restore" && !superseded_by ? "retired" : (state as NonNullable<CueEdit["state"]>);
+        await editCue(service, id, { state: back, ...(superseded_by && { superseded_by, valid_until }) });
+        return "The cue is as it was";
+      },
+    }),
     failed: `The cue was not ${CUES[action]}`,
   });
 }
 
 /** Gives a cue new values of some fields; the undo gives it the old ones. */
 export function useEditCue(cue: Cue) {
-  const edit = ({ ask }: Service, body: CueEdit) => ask.PATCH("/api/cues/{cue_id}", { params: { path: { cue_id: cue.id } }, body });
   return useAct({
-    send: (changes: CueEdit, service) => edit(service, changes),
+    send: (changes: CueEdit, service) => editCue(service, cue.id, changes),
     done: (_answer, changes, service) => ({
       said: "Cue saved",
       undo: async () => {
         const names = Object.keys(changes) as readonly (keyof CueEdit)[];
-        await edit(service, Object.fromEntries(names.map((name) => [name, cue[name]])));
+        await editCue(service, cue.id, Object.fromEntries(names.map((name) => [name, cue[name]])));
         return "The old values are back";
       },
     }),

@@ -252,7 +252,6 @@ class Reviews:
             if item.state == ACCEPTED:
                 await _undo(session, workspace, item)
             elif item.change in BY_TARGET:
-                await edit.restore_in(session, workspace, _target(item))
-                await cues.set_state(session, [_target(item)], PROPOSED, await cues.next_revision(session))
+                await edit.restore_in(session, workspace, _target(item), state=PROPOSED)
             await store.decide(session, proposal_id, UNDONE if item.state == ACCEPTED else OPEN, item.before)
             return await _lock(session, workspace, proposal_id)

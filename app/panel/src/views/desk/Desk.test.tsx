@@ -1,5 +1,6 @@
 import { cleanup, fireEvent, screen, waitFor } from "@testing-library/react";
 import { afterEach, describe, expect, it } from "vitest";
+import { App } from "../../App";
 import { draw, serve } from "../../testing";
 import { Desk } from "./Desk";
 
@@ -116,14 +117,21 @@ describe("the desk", () => {
     await waitFor(() => expect(titles()).toEqual(["What does the pump cost today?"]));
   });
 
-  it("restores a replaced cue as a cue, so that it fires again", async () => {
+  it("restores a replaced cue as a cue, so that it fires again, and replaces it again", async () => {
     const id = "01a227de-ea13-78a7-8743-1dc41a3ae9a8";
     const cue = { ...memory(id, "Never drop the table"), kind: "cue", retired_as: "superseded" };
-    const asked = serve({ ...NOTHING, ...listed({ superseded: [cue] }), [`PATCH /api/cues/${id}`]: {} });
-    draw(<Desk />, `/?reason=superseded&item=superseded+${id}`);
+    const before = { state: "superseded", superseded_by: "01a227de-0000-78a7-8743-1dc41a3ae9a8", valid_until: WHEN };
+    const routes = { [`GET /api/cues/${id}`]: { id, ...before }, [`PATCH /api/cues/${id}`]: {} };
+    const asked = serve({ ...NOTHING, ...listed({ superseded: [cue] }), ...routes });
+    const changes = () => asked.filter(({ method }) => method === "PATCH").map(({ body }) => body);
+    draw(<App />, `/?reason=superseded&item=superseded+${id}`);
     await waitFor(() => expect(titles().length).toBe(1));
     fireEvent.keyDown(document.body, { key: "r" });
-    await waitFor(() => expect(asked.find(({ method }) => method === "PATCH")?.body).toEqual({ state: "active" }));
+    await screen.findByText("1 cue restored");
+    expect(changes()).toEqual([{ state: "active" }]);
+    fireEvent.keyDown(document.body, { key: "z" });
+    await screen.findByText("The cue is as it was");
+    expect(changes()).toEqual([{ state: "active" }, before]);
   });
 
   it("names the run of what rows alone do not tell apart", async () => {
