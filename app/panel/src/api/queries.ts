@@ -1,10 +1,10 @@
 /** What several views ask, or page after page. */
 
-import { keepPreviousData, type UseInfiniteQueryResult } from "@tanstack/react-query";
+import { type InfiniteData, keepPreviousData, type UseInfiniteQueryResult, useInfiniteQuery } from "@tanstack/react-query";
 import { useEffect, useMemo } from "react";
-import { everywhere, useService } from "./client";
+import { answerOf, everywhere, useService } from "./client";
 import { copiesOf } from "./copies";
-import type { Cue, Filters, MemoryView } from "./schema";
+import type { Cue, Filters, MemoryView, SearchView } from "./schema";
 
 /** Keeps the last answer on the page while another question is answered. */
 export const KEPT = { placeholderData: keepPreviousData } as const;
@@ -14,8 +14,9 @@ export const ONCE = { ...KEPT, staleTime: Number.POSITIVE_INFINITY } as const;
 /** The pages of a list that names the next one. */
 const PAGED = { ...KEPT, initialPageParam: "", getNextPageParam: (last: { readonly next: string | null }) => last.next };
 
-export const FOUND = 50;
-/** Hits of a search: a page of them, because later hits are seldom relevant. */
+export const MOST_FOUND = 200;
+/** Hits that the service answers for a search. */
+export const NO_MORE_FOUND = `A search answers its best ${MOST_FOUND}: other words or a filter lead to the rest.`;
 const PAGE = 50;
 const RUNS = 200;
 const REVIEWED = 200;
@@ -47,17 +48,30 @@ export function useMemories(listing: Listing, enabled: boolean) {
   return useService().useInfiniteQuery("get", "/api/memories", { params: { query: memoriesOf(listing) } }, { ...PAGED, enabled });
 }
 
-/** It is a trial, and no agent's recall. */
-export function useSearch(text: string, filters: Filters, user: string | null = null) {
-  const body = { query: text, k: FOUND, filters, agent: "panel", trial: true, user: user ?? "" };
-  return useService().useQuery(
-    "post",
-    "/api/search",
-    { body },
+/** A trial, and no agent's recall. Each page asks for more hits; those that are on the page keep their places. */
+export function useSearch(text: string, filters: Filters, user: string | null = null, first = PAGE) {
+  const { ask } = useService();
+  const asked = { query: text, filters, agent: "panel", trial: true, user: user ?? "" };
+  return useInfiniteQuery({
+    ...KEPT,
+    queryKey: ["post", "/api/search", asked, first],
+    queryFn: ({ pageParam: k, signal }) => answerOf(ask.POST("/api/search", { body: { ...asked, k }, signal })),
+    initialPageParam: first,
+    getNextPageParam: ({ hits }, _pages, k) => (k <= hits.length && k < MOST_FOUND ? k + PAGE : undefined),
+    select: allFound,
     // A degraded answer is asked for again when the reader comes back to it.
-    { ...KEPT, staleTime: ({ state }) => (state.data?.degraded.length ? 0 : Number.POSITIVE_INFINITY), enabled: text !== "" },
-  );
+    staleTime: ({ state }) => (state.data?.pages[0]?.degraded.length ? 0 : Number.POSITIVE_INFINITY),
+    enabled: text !== "",
+  });
 }
+
+/** All hits, each once; `full` tells if the last page has as many as were asked for, so that there may be more. */
+function allFound({ pages, pageParams }: InfiniteData<SearchView>) {
+  const hits = [...new Map(pages.flatMap((page) => page.hits.map((hit) => [hit.id, hit]))).values()];
+  return { ...(pages[0] as SearchView), hits, full: pages.at(-1)?.hits.length === pageParams.at(-1) };
+}
+
+export type Found = ReturnType<typeof useSearch>;
 
 export function useFacets() {
   return useService().useQuery("get", "/api/memories/facets");

@@ -7,16 +7,15 @@ const TEXT_LIMIT = 2_000;
 
 interface Props {
   readonly label: string;
-  readonly className?: string;
   /** Returns the control that has this id. */
   readonly children: (id: string) => ReactNode;
 }
 
 /** A control below its label. */
-export function Field({ label, className = "", children }: Props) {
+export function Field({ label, children }: Props) {
   const id = useId();
   return (
-    <div className={`field ${className}`}>
+    <div className="field">
       <label htmlFor={id}>{label}</label>
       {children(id)}
     </div>
@@ -35,36 +34,18 @@ interface Labelled {
 type Rest<Control extends "input" | "textarea" | "select"> = Omit<ComponentProps<Control>, "value" | "onChange" | "children">;
 
 /** One line, or the day of `type="date"`. */
-export function TextField({ label, set, className = "", ...rest }: Labelled & Valued<string> & Rest<"input">) {
+export function TextField({ label, set, ...rest }: Labelled & Valued<string> & Rest<"input">) {
   return (
-    <Field label={label} className={className}>
+    <Field label={label}>
       {(id) => <input id={id} dir="auto" maxLength={TEXT_LIMIT} onChange={(event) => set(event.target.value)} {...rest} />}
     </Field>
   );
 }
 
-export function AreaField({ label, set, className = "", ...rest }: Labelled & Valued<string> & Rest<"textarea">) {
-  return (
-    <Field label={label} className={className}>
-      {(id) => <textarea id={id} dir="auto" rows={2} maxLength={TEXT_LIMIT} onChange={(event) => set(event.target.value)} {...rest} />}
-    </Field>
-  );
-}
-
-/** What is no number is none yet: the field is empty, and cannot be sent. */
-export function NumberField({ label, value, set, ...rest }: Labelled & Valued<number> & Rest<"input">) {
+export function AreaField({ label, set, ...rest }: Labelled & Valued<string> & Rest<"textarea">) {
   return (
     <Field label={label}>
-      {(id) => (
-        <input
-          id={id}
-          type="number"
-          required
-          value={Number.isFinite(value) ? value : ""}
-          onChange={(event) => set(event.target.valueAsNumber)}
-          {...rest}
-        />
-      )}
+      {(id) => <textarea id={id} dir="auto" rows={2} maxLength={TEXT_LIMIT} onChange={(event) => set(event.target.value)} {...rest} />}
     </Field>
   );
 }

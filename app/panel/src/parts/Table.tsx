@@ -7,8 +7,6 @@ const AT_FIRST = 100;
 export interface Column<Row> {
   readonly name: string;
   readonly kind?: "number" | "extra" | undefined;
-  /** What is shown in place of the name. */
-  readonly label?: ReactNode;
   readonly cell: (row: Row) => ReactNode;
 }
 
@@ -30,7 +28,7 @@ export function Table<Row>({ label, columns, rows, keyOf }: Props<Row>) {
           <tr>
             {columns.map((column) => (
               <th key={column.name} scope="col" className={column.kind}>
-                {column.label ?? column.name}
+                {column.name}
               </th>
             ))}
           </tr>

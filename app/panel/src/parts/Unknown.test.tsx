@@ -23,6 +23,8 @@ const RUN = {
 it.each([
   ["/runs?sort=biggest", "There is no sort “biggest”: the latest first are shown."],
   ["/memory?sort=size&min_score=4", "There is no sort “size”: the newest first are shown."],
+  ["/memory?order=sideways", "There is no order “sideways”: the newest first are shown."],
+  ["/memory?sort=occurred&order=asc", "There is no order “asc”: the newest first are shown."],
   ["/cases?workspace=north&colour=red&case=tea", "Ignored, as the place does not know it: colour."],
   ["/runs?memory=m1", "Ignored, as the place does not know it: memory."],
 ])("%s names what means nothing, and leads back", async (href, said) => {
@@ -36,7 +38,7 @@ it.each([
   expect(document.querySelectorAll(".problem.kept")).toHaveLength(1);
   fireEvent.click(screen.getByRole("link", { name: "Take it out of the address" }));
   expect(found.isConnected).toBe(false);
-  expect(window.location.search).not.toMatch(/sort|colour|memory/);
+  expect(window.location.search).not.toMatch(/sort=(big|size)|order|colour|memory/);
 });
 
 it("says nothing of what the place knows", async () => {

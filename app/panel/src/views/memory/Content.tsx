@@ -1,42 +1,36 @@
 import type { MemoryView } from "../../api/schema";
 import { Markdown } from "../../parts/text";
 
-export function Narrative({ memory }: { readonly memory: MemoryView }) {
-  if (!memory.observation?.narrative) return null;
+/** What a memory says: the narrative and the facts of an observation, and the text where these are not all of it. */
+export function Content({ memory: { observation, body, source } }: { readonly memory: MemoryView }) {
+  const { narrative = "", facts = [] } = observation ?? {};
+  const said = observation && [narrative, ...facts.map((fact) => `- ${fact}`)].join("\n").trim();
   return (
-    <section>
-      <h3>Narrative</h3>
-      <Markdown text={memory.observation.narrative} />
-    </section>
-  );
-}
-
-export function Facts({ memory }: { readonly memory: MemoryView }) {
-  const facts = memory.observation?.facts ?? [];
-  if (facts.length === 0) return null;
-  return (
-    <section>
-      <h3>Facts</h3>
-      <ul className="fact-list">
-        {facts.map((fact, place) => (
-          <li key={place} dir="auto">
-            {fact}
-          </li>
-        ))}
-      </ul>
-    </section>
-  );
-}
-
-/** An observation's text is its narrative above its facts; these stand there already. */
-export function Text({ memory }: { readonly memory: MemoryView }) {
-  const { observation, body } = memory;
-  const said = observation && [observation.narrative, ...observation.facts.map((fact) => `- ${fact}`)].join("\n").trim();
-  if (said === body.trim()) return null;
-  return (
-    <section>
-      <h3>Text</h3>
-      <Markdown text={body} lines={memory.source?.uri.toLowerCase().endsWith(".json") ?? false} />
-    </section>
+    <>
+      {narrative && (
+        <section>
+          <h3>Narrative</h3>
+          <Markdown text={narrative} />
+        </section>
+      )}
+      {facts.length > 0 && (
+        <section>
+          <h3>Facts</h3>
+          <ul className="fact-list">
+            {facts.map((fact, place) => (
+              <li key={place} dir="auto">
+                {fact}
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
+      {said !== body.trim() && (
+        <section>
+          <h3>Text</h3>
+          <Markdown text={body} lines={source?.uri.toLowerCase().endsWith(".json") ?? false} />
+        </section>
+      )}
+    </>
   );
 }

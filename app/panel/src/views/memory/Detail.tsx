@@ -13,7 +13,7 @@ import { OneLine } from "../../parts/text";
 import { linkTo } from "../../state/address";
 import { useShortcuts } from "../../state/shortcuts";
 import { useSubject } from "../../state/tried";
-import { Facts as FactList, Narrative, Text } from "./Content";
+import { Content } from "./Content";
 import { CueDetail } from "./cue/CueDetail";
 import { Judging } from "./Judging";
 import { Links } from "./Links";
@@ -78,15 +78,7 @@ function Whole({ memory, lead }: { readonly memory: MemoryView; readonly lead: R
       </header>
       <Judging memory={memory} decided={lead !== undefined} />
       <Findings memory={memory} />
-      {memory.kind === "cue" ? (
-        <CueDetail id={memory.id} decided={lead !== undefined} />
-      ) : (
-        <>
-          <Narrative memory={memory} />
-          <FactList memory={memory} />
-          <Text memory={memory} />
-        </>
-      )}
+      {memory.kind === "cue" ? <CueDetail id={memory.id} decided={lead !== undefined} /> : <Content memory={memory} />}
       <Place memory={memory} />
       <Links id={memory.id} />
       <Chain memory={memory} />

@@ -1,9 +1,8 @@
-import type { UseInfiniteQueryResult, UseQueryResult } from "@tanstack/react-query";
+import type { UseInfiniteQueryResult } from "@tanstack/react-query";
 import { useMemo } from "react";
-import { FOUND, useUnknownWorkspace } from "../../api/queries";
-import type { HitView, MemoryPage, MemoryView, SearchView } from "../../api/schema";
+import { useUnknownWorkspace } from "../../api/queries";
+import type { HitView, MemoryView } from "../../api/schema";
 import { termsOf } from "../../parts/excerpt";
-import { counted } from "../../parts/format";
 import { type Selection, SelectionHead } from "../../parts/list";
 import { Empty, Failure, Loading, More } from "../../parts/states";
 import { changeAddress } from "../../state/address";
@@ -11,37 +10,29 @@ import { type Asked, NO_FILTERS } from "./filters";
 import { Row } from "./Row";
 import { SelectionBar } from "./SelectionBar";
 
-type Pages = UseInfiniteQueryResult<{ readonly pages: readonly MemoryPage[] }>;
-
 interface Props {
   readonly asked: Asked;
   readonly searching: boolean;
-  readonly pages: Pages;
-  readonly found: UseQueryResult<SearchView>;
+  readonly source: UseInfiniteQueryResult<unknown>;
+  readonly items: readonly (HitView | MemoryView)[];
+  readonly count: string;
+  /** What is said where the list ends before its matter does. */
+  readonly end: string;
   readonly chosen: Selection;
   readonly choose: (chosen: Selection) => void;
   readonly pick: (id: string, range: boolean) => void;
 }
 
-export function List({ asked, searching, pages, found, chosen, choose, pick }: Props) {
+export function List({ asked, searching, source, items, count, end, chosen, choose, pick }: Props) {
   const terms = useMemo(() => (searching ? termsOf(asked.text) : []), [searching, asked.text]);
-  const source = searching ? found : pages;
   if (source.isError) return <Failure what="The list of memories" error={source.error} retry={source.refetch} />;
   if (source.isPending) return <Loading what="memories" />;
-  const items: readonly (HitView | MemoryView)[] = searching
-    ? (found.data?.hits ?? [])
-    : (pages.data?.pages.flatMap((page) => page.memories) ?? []);
   if (items.length === 0) return <Nothing asked={asked} searching={searching} />;
   const stop = (items.find(({ id }) => id === asked.memory) ?? items[0])?.id;
   const present = items.filter(({ id }) => chosen.has(id));
   return (
     <div className={`list ${source.isPlaceholderData ? "stale" : ""}`} tabIndex={-1}>
-      <SelectionHead
-        count={searching ? matchesOf(items.length) : counted(pages.data?.pages[0]?.total ?? items.length, "memory", "memories")}
-        selected={present.length}
-        ids={items.map(({ id }) => id)}
-        choose={choose}
-      />
+      <SelectionHead count={count} selected={present.length} ids={items.map(({ id }) => id)} choose={choose} />
       {present.length > 0 && <SelectionBar chosen={present} />}
       <ol>
         {items.map((item) => (
@@ -57,13 +48,10 @@ export function List({ asked, searching, pages, found, chosen, choose, pick }: P
           />
         ))}
       </ol>
-      {!searching && <More pages={pages} seen />}
+      <More pages={source} seen />
+      {end && !source.hasNextPage && <p className="muted kept">{end}</p>}
     </div>
   );
-}
-
-function matchesOf(found: number): string {
-  return found < FOUND ? counted(found, "match", "matches") : `Best ${FOUND} matches`;
 }
 
 function Nothing({ asked, searching }: { readonly asked: Asked; readonly searching: boolean }) {

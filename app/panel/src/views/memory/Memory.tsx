@@ -1,5 +1,6 @@
 import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from "react";
-import { useMemories, useSearch } from "../../api/queries";
+import { type Found, NO_MORE_FOUND, useMemories, useSearch } from "../../api/queries";
+import { counted } from "../../parts/format";
 import { Link } from "../../parts/Link";
 import { type Selection, usePicking } from "../../parts/list";
 import { fetchAt, Loading } from "../../parts/states";
@@ -35,7 +36,6 @@ export function Memory() {
         </Link>
       </nav>
       <Unknown parameter="look" known={["map"]} instead="the list is" />
-      <Unknown parameter="sort" known={SORTS.map(({ value }) => value.replace(/ .*/, ""))} instead="the newest first are" />
       {mapped ? (
         <Suspense fallback={<Loading what="the map" />}>
           <MapLook />
@@ -56,6 +56,8 @@ function OneSession({ id, turn }: { readonly id: string; readonly turn: number |
   return <SessionDetail id={id} turn={turn} onClose={() => changeAddress({ session: null, turn: null })} />;
 }
 
+const SORTED = SORTS.map(({ value }) => value.split(" "));
+
 /** The list, what narrows it, and beside it the memory that is open. */
 function Listed() {
   const { params } = useAddress();
@@ -63,6 +65,8 @@ function Listed() {
   const searching = asked.text.trim() !== "";
   const pages = useMemories(asked, !searching);
   const found = useSearch(asked.text.trim(), asked.filters, asked.user);
+  const source = searching ? found : pages;
+  const orders = SORTED.filter(([sort]) => sort === (params.get("sort") ?? "created"));
   const shown = searching ? (found.data?.hits ?? []) : (pages.data?.pages.flatMap((page) => page.memories) ?? []);
   const ids = shown.map((item) => item.id);
   const [chosen, choose] = useState<Selection>(new Set());
@@ -79,9 +83,7 @@ function Listed() {
   const pickOpen = (range: boolean) => {
     if (asked.memory !== null) pick(asked.memory, range);
   };
-  const reach = (place: number) => {
-    if (!searching) fetchAt(pages, place, ids.length);
-  };
+  const reach = (place: number) => fetchAt(source, place, ids.length);
   const close = useListKeys(
     { parameter: "memory", ids, open: asked.memory, lineOf, reach, settled: !searching || (found.isSuccess && !found.isPlaceholderData) },
     {
@@ -101,12 +103,31 @@ function Listed() {
           <SearchBox text={asked.text} answer={searching ? found : null} />
           <FilterBar searching={searching} write={write} />
         </div>
+        {!searching && <Unknown parameter="sort" known={SORTED.map(([sort = ""]) => sort)} instead="the newest first are" />}
+        {!searching && orders.length > 0 && (
+          <Unknown parameter="order" known={orders.map(([, order = ""]) => order)} instead="the newest first are" />
+        )}
         <p className="visually-hidden" aria-live="polite">
           {passed && `Open: ${passed.title || passed.body}`}
         </p>
-        <List asked={asked} searching={searching} pages={pages} found={found} chosen={chosen} choose={choose} pick={pick} />
+        <List
+          asked={asked}
+          searching={searching}
+          source={source}
+          items={shown}
+          count={searching ? matchesOf(found) : counted(pages.data?.pages[0]?.total ?? shown.length, "memory", "memories")}
+          end={searching && found.data?.full ? NO_MORE_FOUND : ""}
+          chosen={chosen}
+          choose={choose}
+          pick={pick}
+        />
       </section>
       {writing ? <NewNote onClose={closeNote} /> : asked.memory && <Detail key={asked.memory} id={asked.memory} onClose={close} />}
     </div>
   );
+}
+
+function matchesOf({ data }: Found): string {
+  const count = data?.hits.length ?? 0;
+  return data?.full ? `The best ${count} matches; there may be more` : counted(count, "match", "matches");
 }

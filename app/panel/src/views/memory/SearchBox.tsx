@@ -1,11 +1,10 @@
-import type { UseQueryResult } from "@tanstack/react-query";
-import type { SearchView } from "../../api/schema";
+import type { Found } from "../../api/queries";
 import { milliseconds } from "../../parts/format";
 import { SearchField } from "../../parts/SearchField";
 
 interface Props {
   readonly text: string;
-  readonly answer: UseQueryResult<SearchView> | null;
+  readonly answer: Found | null;
 }
 
 export function SearchBox({ text, answer }: Props) {
@@ -22,7 +21,7 @@ const MODES: Readonly<Record<string, string>> = {
   vector: "by meaning only",
 };
 
-function Mode({ answer: { data, isFetching } }: { readonly answer: UseQueryResult<SearchView> }) {
+function Mode({ answer: { data, isFetching } }: { readonly answer: Found }) {
   if (!data) return <span className="mode">{isFetching ? "Searching …" : ""}</span>;
   const reasons = data.degraded.map(({ arm, reason }) => `${arm}: ${reason}`);
   const title = [`Found ${MODES[data.mode] ?? data.mode} in ${milliseconds(data.took_ms)}`, ...reasons].join("\n");

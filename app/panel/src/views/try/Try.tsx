@@ -1,6 +1,6 @@
 import { useEffect, useRef } from "react";
 import { useService } from "../../api/client";
-import { AreaField, ChoiceField, NumberField, TextField } from "../../parts/Field";
+import { AreaField, ChoiceField, TextField } from "../../parts/Field";
 import { Icon } from "../../parts/Icon";
 import { Empty, Working } from "../../parts/states";
 import { useDraft } from "../../state/draft";
@@ -109,13 +109,13 @@ function AskForm({ asked, submit, pending }: FormProps) {
         ) : (
           <TextField label={option} placeholder="None" value={draft.option} set={(option) => set({ option })} />
         )}
-        <NumberField
+        <TextField
           label="Token budget"
-          required={false}
+          type="number"
           min={1}
           max={100_000}
-          value={draft.budget ?? Number.NaN}
-          set={(budget) => set({ budget: Number.isNaN(budget) ? null : budget })}
+          value={String(draft.budget ?? "")}
+          set={(budget) => set({ budget: budget === "" ? null : Number(budget) })}
         />
         <button type="submit" className="primary" disabled={pending || draft.text.trim() === ""}>
           {action}

@@ -1,6 +1,6 @@
 import { useMemo, useState } from "react";
-import { FOUND, useSearch } from "../../../api/queries";
-import type { GraphView, NodeView, SearchView } from "../../../api/schema";
+import { type Found, MOST_FOUND, NO_MORE_FOUND, useSearch } from "../../../api/queries";
+import type { GraphView, NodeView } from "../../../api/schema";
 import { capitalised, exactMoment, whole } from "../../../parts/format";
 import { Icon } from "../../../parts/Icon";
 import { type Selection, toggled, usePicking } from "../../../parts/list";
@@ -23,7 +23,7 @@ export function MapLook() {
   const { params } = useAddress();
   const asked = useMemo(() => readAsked(params), [params]);
   const query = asked.text.trim();
-  const search = useSearch(query, asked.filters, asked.user);
+  const search = useSearch(query, asked.filters, asked.user, MOST_FOUND);
   const graph = useGraph(asked.filters);
   useTitle("Map");
   return (
@@ -62,7 +62,7 @@ export function MapLook() {
 interface DrawnProps {
   readonly asked: Asked;
   readonly graph: GraphView;
-  readonly search: ReturnType<typeof useSearch>;
+  readonly search: Found;
   readonly working: boolean;
 }
 
@@ -155,7 +155,7 @@ function Drawn({ asked, graph, search, working }: DrawnProps) {
 }
 
 /** The memories that the search finds by words or meaning, best first, and those whose title has the text. */
-function matching(nodes: readonly NodeView[], query: string, found: SearchView | undefined): readonly NodeView[] {
+function matching(nodes: readonly NodeView[], query: string, found: Found["data"]): readonly NodeView[] {
   const places = new Map(nodes.map((node) => [node.id, node]));
   const hits = (found?.hits ?? []).flatMap(({ id }) => places.get(id) ?? []);
   const titled = nodes.filter(({ title }) => title.toLowerCase().includes(query.toLowerCase()));
@@ -163,11 +163,11 @@ function matching(nodes: readonly NodeView[], query: string, found: SearchView |
 }
 
 /** What is not seen of a search on the map. */
-function unseenOf(nodes: readonly NodeView[], found: SearchView | undefined): string {
+function unseenOf(nodes: readonly NodeView[], found: Found["data"]): string {
   const hits = found?.hits ?? [];
   const present = new Set(nodes.map(({ id }) => id));
   const elsewhere = hits.filter(({ id }) => !present.has(id)).length;
-  const best = hits.length >= FOUND ? `Of the search: the best ${FOUND}, and those whose title has the words. ` : "";
+  const best = found?.full ? `${NO_MORE_FOUND} Those whose title has the words are shown, too. ` : "";
   return elsewhere > 0 ? `${best}Found, and not on the map: ${whole(elsewhere)}.` : best;
 }
 
