@@ -187,7 +187,7 @@ async def start_with_history(call: Call, query: str, agent: str) -> list[PromptM
 
 _Context: TypeAlias = ServerRequestContext[Any, Any]
 _CallOf: TypeAlias = Callable[[Request | None], Call]
-"""Returns the application's context, and the workspace and the key of a request; there is no request in a pipe."""
+"""Returns the application's context, and the workspace and the key of a request."""
 
 _INSTRUCTIONS = """Priors remembers what earlier runs found, how they were judged, and what people said.
 1. Start each task with `relevant_history`.
@@ -203,15 +203,9 @@ logger = structlog.get_logger()
 
 
 def manager_for(call_of: _CallOf, *, body_bytes: int) -> StreamableHTTPSessionManager:
-    """Returns the part of the SDK that answers over HTTP without sessions."""
-    server = server_for(call_of)
-    return StreamableHTTPSessionManager(server, json_response=True, stateless=True, max_request_body_size=body_bytes)
-
-
-def server_for(call_of: _CallOf) -> Server[Any]:
-    """Returns the server of an application, whose requests belong to the calls that `call_of` returns."""
+    """Returns what answers over HTTP without sessions; the requests belong to the calls that `call_of` returns."""
     answers = _ProtocolAnswers(call_of)
-    return Server(
+    server = Server[Any](
         "priors",
         version=VERSION,
         title="Priors",
@@ -232,6 +226,7 @@ def server_for(call_of: _CallOf) -> Server[Any]:
         on_list_prompts=answers.list_prompts,
         on_get_prompt=answers.get_prompt,
     )
+    return StreamableHTTPSessionManager(server, json_response=True, stateless=True, max_request_body_size=body_bytes)
 
 
 class _ProtocolAnswers:

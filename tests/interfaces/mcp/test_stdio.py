@@ -15,7 +15,7 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from app.intake.sessions.transcript import Transcript, Turn
-from app.interfaces.cli.agents import OPENS
+from app.interfaces.cli.agents import STARTS
 from app.interfaces.cli.places import remove_record, write_record
 from app.interfaces.cli.projects import RECORD, store_project
 from app.interfaces.mcp.tools import TOOLS
@@ -74,10 +74,12 @@ async def test_a_process_on_the_data_directory_of_a_service_asks_it(
             assert ids_in(await told(piped, "remember", body=NOTE))
     finally:
         remove_record(settings)
-    assert OPENS not in (tmp_path / "errors").read_text()
+    assert STARTS not in (tmp_path / "errors").read_text()
 
 
-async def test_a_process_without_a_service_runs_the_jobs_itself(own_services: Services, tmp_path: Path) -> None:
+async def test_a_process_without_a_service_starts_one_that_runs_the_jobs(
+    own_services: Services, tmp_path: Path
+) -> None:
     """A session that was stored before becomes cues while the process serves."""
     workspace = await workspace_in(own_services.database, "w")
     said = {"assistant": "I dropped the column.", "user": "No, never drop a column directly. Deprecate it first."}
@@ -87,7 +89,7 @@ async def test_a_process_without_a_service_runs_the_jobs_itself(own_services: Se
         while True:
             answer = await told(piped, "before_you_act", plan="drop the column")
             if "never drop a column directly" in answer.lower():
-                assert OPENS in (tmp_path / "errors").read_text()
+                assert STARTS in (tmp_path / "errors").read_text()
                 return
             await asyncio.sleep(0.1)
 
