@@ -8,7 +8,6 @@ NAMES = {
     "GET /api/runs/{run_id}": "run_story",
     "GET /api/feedback/export": "export_feedback",
     "GET /api/recalls:trends": "recall_trends",
-    "GET /api/runs:scores": "run_scores",
     "DELETE /api/feedback/{feedback_id}": "undo_rating",
     "POST /api/forget": "forget",
     "PATCH /api/runs/{run_id}": "complete_run",
@@ -66,7 +65,6 @@ BY_HAND = {"POST /api/memories:bulk": "store_many"}
 """The methods that `async_client.py` has, because their requests are streams."""
 REPEATABLE = {
     "PATCH /api/memories",
-    "POST /api/graph:walk",
     "POST /api/imports",
     "POST /api/links",
     "POST /api/memories",

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 from msgspec import UNSET, UnsetType
 
-from priors_client.models import ActivateInput, Activation, ActivationOutcomeInput, AppendInput, AppendedInput, AroundView, AuditPage, Budget, CallState, CaseHistory, CaseSummary, Changed, CheckInput, CompareInput, CompileInput, ContextComparison, ContextInput, ContextSummary, ContextView, Cue, CueEdit, CueInput, CuePage, DecisionInput, EffectView, Facets, FileOutcome, Filters, ForgetInput, Forgotten, ForgottenUser, GivenSection, GivenTool, GivenVector, GraphView, HarnessFile, HealthView, HistoryInput, HistoryView, Imported, Ingestion, KeptView, KeyLimitInput, LearntView, Lesson, LinkDeletion, LinkInput, LinksGiven, LinksInput, ListedMemory, LoggedActivation, LoggedIngestion, LoggedRecall, LoggedSummary, MadeKey, MadeSectionInput, MadeToolInput, Measure, MemoriesChange, MemoryPage, MemoryView, MergeInput, MessageInput, MessagesView, NewKey, NewMemory, Novelty, NoveltyInput, ObservationDetail, OutcomeInput, PlanCheck, ProbeReportView, ProposalView, Rated, Rating, RatingInput, ReadyView, RecallDay, Recorded, ReportInput, ReviewCounts, RolePart, RotationInput, RunChange, RunInput, RunPage, RunPoint, RunStoryView, RunSummary, SameView, SavedRunView, SearchInput, SearchView, SentFile, SentFiles, SessionDetailView, SessionInput, SessionPage, Source, SourcePage, SourceReference, StatusView, StoredKey, StoredSession, StoredView, Strategy, TakenInView, Tenant, TendedView, Tuning, TuningChange, UserPage, Walk, WalkInput, WeightsInput, WhyView
+from priors_client.models import ActivateInput, Activation, ActivationOutcomeInput, AppendInput, AppendedInput, AroundView, AuditPage, Budget, CallState, CaseHistory, CaseSummary, Changed, CheckInput, CompareInput, CompileInput, ContextComparison, ContextInput, ContextSummary, ContextView, Cue, CueEdit, CueInput, CuePage, DecisionInput, EffectView, Facets, FileOutcome, Filters, ForgetInput, Forgotten, ForgottenUser, GivenSection, GivenTool, GivenVector, GraphView, HarnessFile, HealthView, HistoryInput, HistoryView, Imported, Ingestion, KeptView, KeyLimitInput, LearntView, Lesson, LinkDeletion, LinkInput, LinksGiven, LinksInput, ListedMemory, LoggedActivation, LoggedIngestion, LoggedRecall, LoggedSummary, MadeKey, MadeSectionInput, MadeToolInput, Measure, MemoriesChange, MemoryPage, MemoryView, MergeInput, MessageInput, MessagesView, NewKey, NewMemory, Novelty, NoveltyInput, ObservationDetail, OutcomeInput, PlanCheck, ProbeReportView, ProposalView, Rated, Rating, RatingInput, ReadyView, RecallDay, Recorded, ReportInput, ReviewCounts, RolePart, RotationInput, RunChange, RunInput, RunPage, RunStoryView, RunSummary, SameView, SavedRunView, SearchInput, SearchView, SentFile, SentFiles, SessionDetailView, SessionInput, SessionPage, Source, SourcePage, SourceReference, StatusView, StoredKey, StoredSession, StoredView, Strategy, TakenInView, Tenant, TendedView, Tuning, TuningChange, UserPage, WeightsInput, WhyView
 from priors_client.requests import Paging, Request, by_cursor, by_last, segment
 
 T = TypeVar("T")
@@ -186,10 +186,6 @@ class AsyncAdmin:
         """The newest memories in two dimensions, coloured by cluster, as they were drawn last. The first time it takes a while, and so it does where a tenth of them is missing."""
         return await self._client._send(Request('GET', '/api/graph', GraphView, {"user": user, "kind": kind, "limit": limit, "refresh": refresh, "sketch": sketch}, repeatable=True))
 
-    async def walk_graph(self, from_: UUID, *, depth: int | UnsetType = UNSET, direction: Literal['out', 'in', 'both'] | UnsetType = UNSET, limit: int | UnsetType = UNSET, relations: Sequence[str] | UnsetType = UNSET, user: str | UnsetType = UNSET) -> Walk:
-        """Follow links from a memory, up to three steps; the nearest come first, then the strongest."""
-        return await self._client._send(Request('POST', '/api/graph:walk', Walk, body=WalkInput(depth=depth, direction=direction, from_=from_, limit=limit, relations=relations, user=user), repeatable=True))
-
     async def import_file(self, *, content: str, name: str) -> Imported:
         """Take in the store of an earlier harness, as `priors import` does: its runs, observations and feedback. A bad line or row is named and left out. Another import adds only what is new."""
         return await self._client._send(Request('POST', '/api/imports', Imported, body=HarnessFile(content=content, name=name), repeatable=True))
@@ -309,10 +305,6 @@ class AsyncAdmin:
     def iter_runs(self, *, user: str | UnsetType = UNSET, task_type: str | UnsetType = UNSET, verdict: str | UnsetType = UNSET, agent: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> AsyncIterator[RunSummary]:
         """Runs, newest first. It asks for page after page."""
         return self._client._each(Request('GET', '/api/runs', RunPage, {"user": user, "task_type": task_type, "verdict": verdict, "agent": agent, "limit": limit}, repeatable=True), by_cursor('runs'))
-
-    async def run_scores(self, *, user: str | UnsetType = UNSET) -> list[RunPoint]:
-        """The latest 2,000 judged runs, as a plot of scores over time needs them."""
-        return await self._client._send(Request('GET', '/api/runs:scores', list[RunPoint], {"user": user}, repeatable=True))
 
     async def sessions(self, *, user: str | UnsetType = UNSET, text: str | UnsetType = UNSET, format: str | UnsetType = UNSET, path: str | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, limit: int | UnsetType = UNSET, cursor: str | UnsetType = UNSET) -> SessionPage:
         """Sessions, the latest first, that meet every condition."""

@@ -432,13 +432,6 @@ class DegradedView(Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class Edge(Struct, frozen=True, kw_only=True):
-    from_id: UUID
-    relation: str
-    to_id: UUID
-    weight: float
-
-
 class EffectView(Struct, frozen=True, kw_only=True):
     alerts: list[Alert]
     document: str
@@ -1178,14 +1171,6 @@ class NewMemory(Struct, frozen=True, kw_only=True):
     """The end user it belongs to, or who asks, by your own id of them; without it what all users share."""
 
 
-class Node(Struct, frozen=True, kw_only=True):
-    depth: int
-    kind: str
-    memory_id: UUID
-    title: str
-    weight: float
-
-
 class NodeView(Struct, frozen=True, kw_only=True):
     cluster: int
     created_at: datetime
@@ -1548,14 +1533,6 @@ class RunInput(Struct, frozen=True, kw_only=True):
 class RunPage(Struct, frozen=True, kw_only=True):
     next: str | None
     runs: list[RunSummary]
-
-
-class RunPoint(Struct, frozen=True, kw_only=True):
-    final_score: float
-    happened_at: datetime
-    run_id: str
-    task_type: str
-    verdict: str
 
 
 class RunStoryView(Struct, frozen=True, kw_only=True):
@@ -2013,25 +1990,6 @@ class User(Struct, frozen=True, kw_only=True):
 class UserPage(Struct, frozen=True, kw_only=True):
     next: str | None
     users: list[User]
-
-
-class Walk(Struct, frozen=True, kw_only=True):
-    edges: list[Edge]
-    more: bool
-    nodes: list[Node]
-
-
-class WalkInput(Struct, frozen=True, kw_only=True):
-    depth: int | UnsetType = UNSET
-    direction: Literal['out', 'in', 'both'] | UnsetType = UNSET
-    """Out: from a link's `from_id` to its `to_id`."""
-    from_: UUID = field(name='from')
-    """The memory where the walk begins."""
-    limit: int | UnsetType = UNSET
-    relations: Sequence[str] | UnsetType = UNSET
-    """Empty: all."""
-    user: str | UnsetType = UNSET
-    """The user whose memories are walked, besides those that all users share."""
 
 
 class Week(Struct, frozen=True, kw_only=True):

@@ -128,17 +128,6 @@ def _number(value: object) -> float | None:
     return float(value) if 0 <= value <= _MOST_SPENT else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunPoint:
-    """A judged run in a plot over time."""
-
-    run_id: str
-    task_type: str
-    verdict: str
-    final_score: float
-    happened_at: datetime
-
-
 Use = Literal["used", "not used", "not known"]
 """The use of a memory by the run that it was given to: its output repeats it, or does not."""
 

@@ -17,7 +17,7 @@ from app.foundation.text.data import unstorable
 from app.intake.cases import store as judgements
 from app.intake.cases.extract import in_run
 from app.intake.runs import store
-from app.intake.runs.run import MemoryUses, NewRun, Run, RunPoint, RunStory, check_run, counts, name_reasons
+from app.intake.runs.run import MemoryUses, NewRun, Run, RunStory, check_run, counts, name_reasons
 from app.storage.memories import store as memories
 from app.storage.memories.service import LARGEST_PAGE, Memories
 from app.storage.tenants.service import Workspaces
@@ -25,8 +25,6 @@ from app.storage.tenants.workspace import UNMADE, Workspace
 
 _RUNS_AT_ONCE = 1_000
 """Runs whose judgements upkeep reads at a time."""
-_MOST_POINTS = 2_000
-"""Most points of a plot: a reader could not distinguish more."""
 Place = tuple[datetime, str]
 """The end of a page: the creation time and id of its last run."""
 
@@ -176,11 +174,6 @@ class Runs:
             values |= {"created_at": before[0], "run_id": before[1]}
         async with self.database.session(workspace, reading=True) as session:
             return await store.page(session, conditions=conditions, values=values, limit=limit)
-
-    async def points(self, workspace: Workspace) -> Sequence[RunPoint]:
-        """Returns the latest _MOST_POINTS judged runs for a plot over time, newest first."""
-        async with self.database.session(workspace, reading=True) as session:
-            return await store.points(session, limit=_MOST_POINTS)
 
     async def uses(self, workspace: Workspace, memory_id: UUID) -> MemoryUses:
         """Returns the run that made a memory, the runs that state the same, and those that it was given to.

@@ -19,7 +19,6 @@ from app.intake.runs.run import (
     NewRun,
     Recorded,
     Run,
-    RunPoint,
 )
 from app.storage.index.indexing import NAME
 from app.storage.memories import changes
@@ -171,12 +170,6 @@ _PAGE = f"""
 SELECT {", ".join("NULL AS output" if name == "output" else name for name in _NAMES)} FROM runs
 WHERE workspace_id = %(workspace_id)s AND {{conditions}} ORDER BY created_at DESC, run_id DESC LIMIT %(limit)s
 """  # noqa: S608 - constants
-
-_POINTS = """
-SELECT run_id, task_type, verdict, final_score, coalesce(finished_at, started_at, created_at) AS happened_at
-FROM runs WHERE workspace_id = %(workspace_id)s AND final_score IS NOT NULL
-ORDER BY created_at DESC, run_id DESC LIMIT %(limit)s
-"""
 
 # The first number is the length of the text then: if it has another now, it was edited, and the passages are not known.
 _SHOWN = """CASE WHEN h.shown[1] = length(m.body) THEN (
@@ -343,11 +336,6 @@ async def page(session: Session, *, conditions: list[str], values: dict[str, Any
     statement = _PAGE.format(conditions=" AND ".join(["true", *conditions]))
     rows = await session.rows(statement, {**values, "limit": limit})
     return [_run_of(row) for row in rows]
-
-
-async def points(session: Session, *, limit: int) -> list[RunPoint]:
-    """Returns judged runs, newest first."""
-    return [RunPoint(**row._asdict()) for row in await session.rows(_POINTS, {"limit": limit})]
 
 
 _WARNED = """

@@ -83,7 +83,6 @@ QUESTIONS = frozenset(
         "/api/check",
         "/api/contexts",
         "/api/contexts:compile",
-        "/api/graph:walk",
         "/api/history",
         "/api/novelty",
         "/api/search",

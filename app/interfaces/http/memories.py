@@ -28,16 +28,8 @@ from app.interfaces.http.schemas import (
     sort_value,
 )
 from app.storage.links.relations import LEAST_WEIGHT, RELATION_FORM, Link, Linked
-from app.storage.links.service import (
-    DEEPEST,
-    MOST_STEPPED,
-    LinksGiven,
-    Walk,
-)
-from app.storage.links.service import (
-    MOST_AT_ONCE as MOST_LINKED,
-)
-from app.storage.links.service import Direction as WalkDirection
+from app.storage.links.service import MOST_AT_ONCE as MOST_LINKED
+from app.storage.links.service import LinksGiven
 from app.storage.memories import service as browse
 from app.storage.memories.filters import GLOB_LIMIT, Filters, State
 from app.storage.memories.memory import TAG_LIMIT, Kind, Source, SourceKind
@@ -156,19 +148,6 @@ class LinksInput(Struct, forbid_unknown_fields=True):
 
     links: Annotated[list[LinkInput], Meta(max_length=MOST_LINKED)] = []
     remove: LinkDeletion | None = None
-
-
-class WalkInput(Struct, forbid_unknown_fields=True, rename={"start": "from"}):
-    """A walk over links."""
-
-    start: Annotated[UUID, Meta(description="the memory where the walk begins")]
-    relations: Annotated[list[_Relation], Meta(max_length=32, description="empty: all")] = []
-    direction: Annotated[WalkDirection, Meta(description="out: from a link's `from_id` to its `to_id`")] = "both"
-    depth: Annotated[int, Meta(ge=1, le=DEEPEST)] = 2
-    limit: Annotated[int, Meta(ge=1, le=MOST_STEPPED)] = 50
-    user: Annotated[str, Meta(description="the user whose memories are walked, besides those that all users share")] = (
-        ""
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,7 +308,7 @@ def _by_a_person(key: Key, request: Request[Any, Any, Any]) -> bool:
 
 
 class LinksController(Controller):
-    """Makes, removes and follows links between memories."""
+    """Makes and removes links between memories."""
 
     path = "/api"
     tags = ("links",)
@@ -350,15 +329,3 @@ class LinksController(Controller):
             )
         links = [Link(item.from_id, item.to_id, item.relation, item.weight) for item in data.links]
         return await call.services.links.give(await call.tenant(), links)
-
-    @post("/graph:walk", status_code=200, responses=PROBLEMS)
-    async def walk(self, call: ThisCall, data: JSONBody[WalkInput]) -> Walk:
-        """Follow links from a memory, up to three steps; the nearest come first, then the strongest."""
-        return await call.services.links.walk(
-            (await call.tenant()).for_reading(data.user),
-            start=data.start,
-            relations=data.relations,
-            direction=data.direction,
-            depth=data.depth,
-            limit=data.limit,
-        )

@@ -15,7 +15,7 @@ from app.errors import EmbeddingUnavailable
 from app.intake.cases.cases import CaseHistory
 from app.intake.cases.store import CaseSummary
 from app.intake.runs.observations.observation import Outcome
-from app.intake.runs.run import GivenCue, GivenMemory, NewRun, Recorded, Run, RunFields, RunId, RunPoint
+from app.intake.runs.run import GivenCue, GivenMemory, NewRun, Recorded, Run, RunFields, RunId
 from app.interfaces.http.context import BY_USER, Call, ThisCall, Wait, name_in_path
 from app.interfaces.http.intake import embed
 from app.interfaces.http.schemas import (
@@ -122,11 +122,6 @@ class RunsController(Controller):
         )
         following = cursor_of(found[-1].created_at, found[-1].run_id) if len(found) == limit else None
         return RunPage(runs=[convert(run, RunSummary) for run in found], next=following)
-
-    @get("/runs:scores", responses=PROBLEMS, dependencies=BY_USER)
-    async def scores(self, call: ThisCall) -> Sequence[RunPoint]:
-        """The latest 2,000 judged runs, as a plot of scores over time needs them."""
-        return await call.services.runs.points(await call.tenant())
 
     @get("/runs/{run_id:path}", responses=PROBLEMS, dependencies=BY_USER)
     async def show(self, run_id: FromPath[str], call: ThisCall, request: Request[Any, Any, Any]) -> RunStoryView:

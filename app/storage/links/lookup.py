@@ -9,7 +9,7 @@ from app.storage.index.embedding import MOST_PASSAGES
 from app.storage.index.indexing import THESE, VECTORS, WORDS
 from app.storage.index.models import StoredModel
 from app.storage.index.vectors import has_passages
-from app.storage.links.relations import SIMILAR, TASKS_COMPARED, LinkText, Task
+from app.storage.links.relations import TASKS_COMPARED, LinkText, Task
 
 OTHERS_AT_MOST = 64
 """Most memories that are read for a phrase. A phrase that more memories have links nothing."""
@@ -84,89 +84,6 @@ WITH asked AS MATERIALIZED (
 SELECT DISTINCT asked.place, found.memory_id
 FROM asked CROSS JOIN LATERAL priors_matching(asked.phrase, %(limit)s) AS found(memory_id)
 """
-
-
-_LOOKED_THROUGH = 64
-"""Links of one memory, relation and direction that a walk reads, the strongest first; it passes over those that lead to
-retired memories."""
-OUT, IN = "out", "in"
-# The relations of a memory are read one by one from the index, so that a hub's thousands of links of one relation are
-# passed over. `similar` has few links outward, and is not in the index that has their order.
-_RELATIONS_OF = """(
-    WITH RECURSIVE r AS (
-        (SELECT relation FROM links WHERE workspace_id = %(workspace_id)s AND {own} = f.memory_id
-        ORDER BY relation LIMIT 1)
-        UNION ALL
-        SELECT (SELECT l.relation FROM links l WHERE l.workspace_id = %(workspace_id)s AND l.{own} = f.memory_id
-            AND l.relation > r.relation ORDER BY l.relation LIMIT 1)
-        FROM r WHERE r.relation IS NOT NULL
-    ) SELECT relation FROM r WHERE relation IS NOT NULL
-)"""
-ASKED = "(SELECT unnest(%(relations)s::text[]) AS relation)"
-_STRONGEST = """SELECT r.relation, '{direction}' AS direction, l.{other} AS other, l.weight
-    FROM {relations} AS r CROSS JOIN LATERAL (
-        SELECT {other}, weight FROM links
-        WHERE workspace_id = %(workspace_id)s AND {own} = f.memory_id AND relation = r.relation {condition}
-        ORDER BY weight DESC, {other} LIMIT %(read)s
-    ) AS l"""
-_STEPS = """
-SELECT f.memory_id AS origin, s.* FROM unnest(%(ids)s::uuid[]) AS f(memory_id) CROSS JOIN LATERAL (
-    SELECT e.*, m.kind, m.title FROM ({strongest}) AS e
-    JOIN memories m ON m.workspace_id = %(workspace_id)s AND m.memory_id = e.other AND m.valid_until IS NULL
-    ORDER BY e.weight DESC, e.relation, e.direction, e.other LIMIT %(fan_out)s
-) AS s
-"""
-
-
-# A superseded memory's links lead to its replacement.
-_IS_START = """
-SELECT EXISTS (
-    SELECT FROM memories WHERE workspace_id = %(workspace_id)s AND memory_id = %(memory_id)s
-        AND coalesce(retired_as, '') NOT IN ('deleted', 'quarantined')
-)
-"""
-
-
-class Step(NamedTuple):
-    """A link from a memory that a walk has reached to a live one."""
-
-    origin: UUID
-    relation: str
-    direction: str
-    """OUT if the link leads from `origin` to `other`, else IN."""
-    other: UUID
-    weight: float
-    kind: str
-    title: str
-
-
-async def is_start(session: Session, memory_id: UUID) -> bool:
-    """Tells whether a walk may begin at a memory: it is live, or retired but neither deleted nor in quarantine."""
-    return bool(await session.value(_IS_START, {"memory_id": memory_id}))
-
-
-async def steps(
-    session: Session, ids: Sequence[UUID], *, relations: Sequence[str], directions: Collection[str], fan_out: int
-) -> list[Step]:
-    """Returns the strongest links of each of these memories to live ones, at most `fan_out` of each.
-
-    Without `relations` links of all relations are followed.
-    """
-    values = {"ids": list(ids), "relations": list(relations), "read": _LOOKED_THROUGH, "fan_out": fan_out}
-    rows = await session.tuples(_steps_statement(directions, asked=bool(relations)), values)
-    return list(map(Step._make, rows))
-
-
-def _steps_statement(directions: Collection[str], *, asked: bool) -> str:
-    """Returns the statement that reads the links of memories in these directions, of the `asked` relations or all."""
-    parts = []
-    for direction, own, other in ((OUT, "from_id", "to_id"), (IN, "to_id", "from_id")):
-        if direction in directions:
-            relations = ASKED if asked else _RELATIONS_OF.format(own=own)
-            ends = {"direction": direction, "own": own, "other": other, "relations": relations}
-            split = (f"AND relation <> '{SIMILAR}'", f"AND relation = '{SIMILAR}'") if direction == OUT else ("",)
-            parts += [_STRONGEST.format(**ends, condition=condition) for condition in split]
-    return _STEPS.format(strongest=" UNION ALL ".join(parts))
 
 
 async def pending_workspace(session: Session, step: str, *, without: Collection[int] = ()) -> int | None:

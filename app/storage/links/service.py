@@ -1,12 +1,12 @@
-"""The verbs that give, take back, find and follow links."""
+"""The verbs that give, take back and find links."""
 
 import asyncio
 import math
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 from uuid import UUID
 
 from app.errors import InvalidInput, NotFound, check
@@ -15,7 +15,7 @@ from app.foundation.db.session import Across
 from app.storage.index import models, vectors
 from app.storage.index.indexing import VECTORS, WORDS, leave_links
 from app.storage.links import lookup, store
-from app.storage.links.lookup import IN, OUT, Phrase, Step
+from app.storage.links.lookup import Phrase
 from app.storage.links.relations import (
     LEAST_WEIGHT,
     NAME_BEARERS,
@@ -120,81 +120,9 @@ def _reasons(links: Sequence[Link]) -> Iterator[str]:
             yield f"links[{place}].weight: must be from {LEAST_WEIGHT} to 1"
 
 
-DEEPEST = 3
-"""Most steps from the start: at four, a store's found links reach nearly everything."""
-MOST_STEPPED = 200
-"""Most memories of one walk, and so of one level."""
-FAN_OUT = 32
-"""Links of one memory that are followed, the strongest: 200 memories of a level give at most 6,400."""
-
-Direction: TypeAlias = Literal["out", "in", "both"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
-    """A memory that a walk reached."""
-
-    memory_id: UUID
-    kind: str
-    title: str
-    depth: int
-    """Number of steps from the start; the fewest by which it is reached."""
-    weight: float
-    """The product of the weights on its path: of the strongest of the shortest paths that were followed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edge:
-    """The last link of a node's path, in the direction in which it is stored."""
-
-    from_id: UUID
-    to_id: UUID
-    relation: str
-    weight: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Walk:
-    """The memories that a walk reached, without the start, and the link by which it reached each of them."""
-
-    nodes: Sequence[Node]
-    """Nearest first; at one depth the strongest first."""
-    edges: Sequence[Edge]
-    """One for each node, in the same order. With the start they are a tree."""
-    more: bool
-    """True if `limit` left memories out that the followed links lead to."""
-
-
-_Reached: TypeAlias = tuple[Node, Edge]
-
-
-def _check(relations: Iterable[str], depth: int, limit: int) -> None:
-    for relation in relations:
-        if reason := impossible_relation(relation):
-            raise InvalidInput("relations", reason)
-    if not 1 <= depth <= DEEPEST:
-        raise InvalidInput("depth", f"must be from 1 to {DEEPEST}")
-    if not 1 <= limit <= MOST_STEPPED:
-        raise InvalidInput("limit", f"must be from 1 to {MOST_STEPPED}")
-
-
-def _first(found: Iterable[Step], level: Mapping[UUID, float], *, seen: Collection[UUID], depth: int) -> list[_Reached]:
-    """Returns the memories of the next level, the strongest first, each by its strongest path."""
-    weighed = [(level[step.origin] * step.weight, step) for step in found if step.other not in seen]
-    weighed.sort(key=lambda item: (-item[0], item[1].other, item[1].relation, item[1].direction, item[1].origin))
-    best: dict[UUID, _Reached] = {}
-    for weight, step in weighed:
-        if step.other not in best:
-            node = Node(memory_id=step.other, kind=step.kind, title=step.title, depth=depth, weight=weight)
-            from_id, to_id = (step.origin, step.other) if step.direction == OUT else (step.other, step.origin)
-            edge = Edge(from_id=from_id, to_id=to_id, relation=step.relation, weight=step.weight)
-            best[step.other] = node, edge
-    return list(best.values())
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Links:
-    """Gives, takes back, finds and follows links."""
+    """Gives, takes back and finds links."""
 
     database: Database
 
@@ -343,43 +271,3 @@ class Links:
             raise InvalidInput("relation", reason)
         async with self.database.session(workspace) as session:
             return await store.remove(session, [link])
-
-    async def walk(
-        self,
-        workspace: Workspace,
-        *,
-        start: UUID,
-        relations: Sequence[str] = (),
-        direction: Direction = "both",
-        depth: int = 2,
-        limit: int = 50,
-    ) -> Walk:
-        """Follows the links of a memory, then those of the memories they lead to, up to `depth` steps.
-
-        Only live memories that the workspace's user sees are reached; the start may be superseded. Each level is one
-        statement, and reads at most `FAN_OUT` links of each of its memories. Equal stores give equal walks.
-
-        Raises:
-            InvalidInput: no link of a relation is stored, or the depth or limit is out of range.
-            NotFound: the workspace has no such memory, or it is deleted or in quarantine.
-        """
-        _check(relations, depth, limit)
-        directions = (OUT, IN) if direction == "both" else (direction,)
-        reached: dict[UUID, _Reached] = {}
-        level, more = {start: 1.0}, False
-        async with self.database.session(workspace, reading=True) as session:
-            if not await lookup.is_start(session, start):
-                raise NotFound(f"there is no memory {start} to start from in workspace {workspace.name}")
-            for steps in range(1, depth + 1):
-                found = await lookup.steps(
-                    session, list(level), relations=relations, directions=directions, fan_out=FAN_OUT
-                )  # fmt: skip
-                new = _first(found, level, seen={start, *reached}, depth=steps)
-                taken = new[: limit - len(reached)]
-                more = len(taken) < len(new)
-                reached |= {node.memory_id: (node, edge) for node, edge in taken}
-                level = {node.memory_id: node.weight for node, _ in taken}
-                if more or not level:
-                    break
-        nodes, edges = [node for node, _ in reached.values()], [edge for _, edge in reached.values()]
-        return Walk(nodes=nodes, edges=edges, more=more)

@@ -227,22 +227,3 @@ async def test_a_text_that_took_anothers_place_in_a_report_supersedes_it(client:
     of_the_old = [(link["relation"], link["direction"], link["memory_id"]) for link in await links(client, old["id"])]
     assert of_the_old == [("supersedes", "in", new["id"])]
     assert await links(client, new["id"]) == []
-
-
-async def test_links_of_any_relation_are_walked(client: httpx.AsyncClient) -> None:
-    pump, spares, dough = await stored(client, PUMP, SPARES, OTHERS[0])
-    await give(client, pump, spares, relation="contradicts", weight=0.5)
-    await give(client, spares, dough, relation="refines")
-    answer = await client.post("/api/graph:walk", json={"from": pump, "depth": 3})
-    assert answer.status_code == 200, answer.text
-    assert [(node["memory_id"], node["depth"], node["weight"]) for node in answer.json()["nodes"]] == [
-        (spares, 1, 0.5),
-        (dough, 2, 0.5),
-    ]
-    assert answer.json()["edges"][0] == {"from_id": pump, "to_id": spares, "relation": "contradicts", "weight": 0.5}
-    assert answer.json()["more"] is False
-    only = await client.post("/api/graph:walk", json={"from": pump, "relations": ["refines"]})
-    assert only.json() == {"nodes": [], "edges": [], "more": False}
-    for wrong in ({"depth": 4}, {"relations": ["No Word"]}, {"direction": "up"}):
-        assert (await client.post("/api/graph:walk", json={"from": pump, **wrong})).status_code in {400, 422}
-    assert (await client.post("/api/graph:walk", json={"from": str(uuid4())})).status_code == 404
