@@ -61,7 +61,7 @@ _ALIVE_SECONDS = 13.0
 COUNTED_EXACTLY = 100_000
 """Live memories that the state of a workspace counts, in 10 ms; the number of more is that of the last statistics."""
 _COMMON_COUNTS = f"""
-    (SELECT count(*) FROM pending_embeddings WHERE workspace_id = %(workspace_id)s) AS waiting,
+    (SELECT count(*) FROM pending_embeddings WHERE workspace_id = %(workspace_id)s AND NOT partial) AS waiting,
     ({indexing.PENDING_LINKS.format(condition=indexing.OWN)}) AS pending_links,
     (SELECT count(*) FROM sources WHERE workspace_id = %(workspace_id)s AND retired_at IS NULL) AS sources,
     (SELECT count(*) FROM runs WHERE workspace_id = %(workspace_id)s) AS runs,

@@ -19,7 +19,10 @@ from app.operations.status import Overview
 from app.storage.index import indexing
 from app.storage.index.service import Statistics
 from app.storage.links.service import Links
+from app.storage.memories.memory import NewMemory
+from app.storage.memories.remember import WriteGate
 from app.storage.tenants.keys import READ, NewKey
+from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from tests.conftest import serving, workspace_in
 from tests.interfaces.http.calls import post
@@ -38,6 +41,20 @@ async def test_health_readiness_metrics_and_schema(client: httpx.AsyncClient) ->
     assert "priors_recalls_total" in metrics
     for path in ("/schema", "/schema/openapi.json"):
         assert "/api/history" in (await client.get(path)).json()["paths"]
+
+
+async def test_a_memory_that_lacks_only_the_codes_of_its_words_has_a_vector(
+    services: Services, workspace: Workspace
+) -> None:
+    note = NewMemory(kind="note", body="The gate valve was replaced.")
+    await WriteGate(database=services.database, counter=services.counter).remember(workspace, [note])
+    overview, waiting = Overview(database=services.database), list[int]()
+    for partial in (False, True):
+        async with services.database.session(workspace) as session:
+            await session.execute("UPDATE pending_embeddings SET partial = %(partial)s", {"partial": partial})
+        found = await overview.status(workspace, services.provider, model_loaded=True)
+        waiting.append(found.waiting)
+    assert waiting == [1, 0]
 
 
 async def test_a_restored_database_that_the_service_may_not_read_is_not_ready(own_database_url: str) -> None:
