@@ -34,6 +34,17 @@ describe("the log", () => {
     expect(undo).toEqual(["Delete all of them again", "Restore 1 of them"]);
   });
 
+  it("does not say of the undo of a rating that it added one", async () => {
+    const rating = { ...entry("POST /api/memories/{memory_id}/feedback"), action: "add", object: "rating", ids: ["f1"] };
+    const undo = { ...rating, id: "2", operation: "DELETE /api/feedback/{feedback_id}" };
+    serve({ "GET /api/audit": { entries: [undo, rating], next: null } });
+    draw(<Audit />, "/service?part=audit");
+    const said = (await screen.findAllByRole("listitem")).map(({ textContent }) => textContent);
+    expect(said[0]).toContain("Zoë undid 1 rating");
+    expect(said[1]).toContain("Zoë added 1 rating");
+    expect(screen.queryByRole("button", { name: /of them/ })).toBeNull();
+  });
+
   it("folds the ids of links, which say nothing to a reader", async () => {
     const links = {
       ...entry("PATCH /api/memories deleted"),

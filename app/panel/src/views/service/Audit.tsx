@@ -90,7 +90,9 @@ function Entry({ entry, asked, left }: EntryProps) {
   const named = ids.map((id, place) => ({ id, title: titles?.[place] ?? "" }));
   const ordered = [...named].sort((one, other) => Number(other.id === asked) - Number(one.id === asked));
   const shown = object === "link" ? 0 : SHOWN;
-  const verb = object === "memory" ? verbOf(operation) : undefined;
+  // The undo of a rating is stored as one more row.
+  const undone = object === "rating" && operation.startsWith("DELETE") ? "undid" : undefined;
+  const verb = object === "memory" ? verbOf(operation) : undone;
   const back = verb && left.length > 0 ? BACK[verb] : undefined;
   return (
     <li>
