@@ -11,6 +11,7 @@ from app.foundation.db.database import Database
 from app.foundation.db.distribution import lacking_parts
 from app.foundation.db.migrations import LEAST_SERVER, state
 from app.foundation.db.pool import LOGIN_POWERS, SERVICE
+from app.foundation.db.session import Session
 from app.foundation.models.protocols import EmbeddingProvider
 from app.foundation.models.providers import provider_from, read_stored_name
 from app.operations.status import Overview
@@ -19,7 +20,6 @@ from app.storage.index import indexing, vectors
 from app.storage.index.embedding import MOST_PASSAGES
 from app.storage.index.models import MoveState, StoredModel, active_model, move_state
 from app.storage.tenants import keys
-from app.storage.tenants.workspace import UNMADE
 from app.wiring import opened_database
 
 OK, WARN, FAIL = "OK", "WARN", "FAIL"
@@ -63,6 +63,11 @@ async def diagnose(settings: Settings) -> list[CheckResult]:
     return findings
 
 
+def _judge(subject: str, fault: str, fine: str, *, status: str = WARN) -> CheckResult:
+    """Returns the result of a check that found a fault, or "" for none."""
+    return CheckResult(status, subject, fault) if fault else CheckResult(OK, subject, fine)
+
+
 def _exposure(settings: Settings) -> CheckResult:
     try:
         check_exposure(settings)
@@ -75,9 +80,8 @@ def _disk(folder: Path) -> CheckResult:
     there = next((path for path in (folder, *folder.absolute().parents) if path.exists()), Path("/"))
     free = shutil.disk_usage(there).free
     message = f"{free / 1e9:.1f} GB are free at {there}"
-    if free < _LEAST_FREE_BYTES:
-        return CheckResult(WARN, "disk", f"{message}; free some, or set PRIORS_DATA_DIR elsewhere")
-    return CheckResult(OK, "disk", message)
+    remedy = "; free some, or set PRIORS_DATA_DIR elsewhere"
+    return _judge("disk", message + remedy if free < _LEAST_FREE_BYTES else "", message)
 
 
 _UNCOUNTED = "SELECT workspace_id, name FROM workspaces WHERE statistics_at IS NULL ORDER BY name"
@@ -92,82 +96,30 @@ class _Checks(NamedTuple):
 
     async def find(self) -> AsyncIterator[CheckResult]:
         """Yields the findings, each check's in its turn."""
-        yield await self._server()
-        yield await self._words()
-        migrations = await self._migrations()
-        yield migrations
-        if migrations.status != OK:
+        async with self.database.across() as session:
+            yield await _server(session)
+            fault = (
+                "text beyond ASCII is not parsed well: make the database with LC_CTYPE C.UTF-8 or another UTF-8 locale"
+            )
+            fine = "text beyond ASCII is parsed and stemmed"
+            yield _judge("words", "" if await session.value(_RUSSIAN) else fault, fine)
+        revision, mend = await state(self.database)
+        yield _judge("migrations", mend, f"at {revision}", status=FAIL)
+        if mend:
             return
-        yield await self._role()
-        async for finding in self._cluster():
-            yield finding
-        yield await self._keys()
+        async with self.database.across() as session:
+            yield await _role(session)
+            async for finding in _cluster(session):
+                yield finding
+            yield await self._keys(session)
+            yield await _extension(session)
         yield await self._jobs()
-        yield await self._extension()
         async for finding in self._model_findings():
             yield finding
         yield await self._statistics()
 
-    async def _value(self, statement: str) -> object:
-        async with self.database.across() as session:
-            return await session.value(statement)
-
-    async def _server(self) -> CheckResult:
-        version = int(str(await self._value("SHOW server_version_num")))
-        shown = await self._value("SHOW server_version")
-        if version < LEAST_SERVER:
-            return CheckResult(FAIL, "database", f"Postgres {shown}; 16 or newer is needed")
-        return CheckResult(OK, "database", f"Postgres {shown} answers")
-
-    async def _words(self) -> CheckResult:
-        if await self._value(_RUSSIAN):
-            return CheckResult(OK, "words", "text beyond ASCII is parsed and stemmed")
-        return CheckResult(
-            WARN,
-            "words",
-            "text beyond ASCII is not parsed well: make the database with LC_CTYPE C.UTF-8 or another UTF-8 locale",
-        )
-
-    async def _migrations(self) -> CheckResult:
-        revision, mend = await state(self.database)
-        return CheckResult(FAIL, "migrations", mend) if mend else CheckResult(OK, "migrations", f"at {revision}")
-
-    async def _role(self) -> CheckResult:
-        async with self.database.across() as session:
-            powers = await session.one(LOGIN_POWERS)
-        if not (powers.superuser or powers.bypasses):
-            return CheckResult(OK, "role", f"{powers.login} serves as {SERVICE}")
-        power = "a superuser" if powers.superuser else "a role that bypasses row-level security"
-        message = (
-            f"{powers.login} is {power}, so only {SERVICE}, which it takes, keeps workspaces apart: name a plain role"
-            " in PRIORS_DATABASE_URL"
-        )
-        return CheckResult(WARN, "role", message)
-
-    async def _cluster(self) -> AsyncIterator[CheckResult]:
-        """Yields what is found of a Citus cluster; nothing on one Postgres."""
-        async with self.database.across() as session:
-            if not session.distributed:
-                return
-            lacking = await lacking_parts(session)
-            nodes = await session.tuples(_NODES)
-            lost = await session.tuples(LOST_NODES)
-        if lacking:
-            message = f"the nodes lack {', '.join(lacking)}: run `priors store distribute` while no service runs"
-            yield CheckResult(FAIL, "cluster", message)
-        for host, port, reason in lost:
-            yield CheckResult(
-                FAIL, "cluster", f"the coordinator does not reach {host}:{port}: {reason}; start that node"
-            )
-        if not (lacking or lost):
-            yield CheckResult(
-                OK, "cluster", f"the store is distributed over {len(nodes)} nodes, and all of them answer"
-            )
-
-    async def _keys(self) -> CheckResult:
-        async with self.database.session(UNMADE, transaction=False) as session:
-            are_stored = await keys.exist(session)
-        if are_stored or self.settings.api_key:
+    async def _keys(self, session: Session) -> CheckResult:
+        if self.settings.api_key or await keys.exist(session):
             return CheckResult(OK, "keys", "each request needs an API key")
         return CheckResult(
             OK, "keys", "programs on this machine need no API key, others cannot call: `priors key create`"
@@ -175,20 +127,12 @@ class _Checks(NamedTuple):
 
     async def _jobs(self) -> CheckResult:
         found = await Overview(database=self.database).jobs()
-        if found.failed:
-            message = (
-                f"{found.failed:,} failed for good: the worker's log has the errors, procrastinate_jobs the rows"
-                " (status `failed`); a running worker finds most of their work again within five minutes"
-            )
-            return CheckResult(WARN, "jobs", message)
-        return CheckResult(OK, "jobs", f"none failed, {found.due:,} are due, {found.workers:,} workers run")
-
-    async def _extension(self) -> CheckResult:
-        version = str(await self._value("SELECT extversion FROM pg_extension WHERE extname = 'vector'"))
-        if tuple(int(part) for part in version.split(".")[:2]) < _LEAST_PGVECTOR:
-            message = f"pgvector {version}; 0.8 or newer is needed: install it and run ALTER EXTENSION vector UPDATE"
-            return CheckResult(FAIL, "pgvector", message)
-        return CheckResult(OK, "pgvector", version)
+        fault = (
+            f"{found.failed:,} failed for good: the worker's log has the errors, procrastinate_jobs the rows"
+            " (status `failed`); a running worker finds most of their work again within five minutes"
+        )
+        fine = f"none failed, {found.due:,} are due, {found.workers:,} workers run"
+        return _judge("jobs", fault if found.failed else "", fine)
 
     async def _model_findings(self) -> AsyncIterator[CheckResult]:
         provider = provider_from(self.settings)
@@ -200,51 +144,80 @@ class _Checks(NamedTuple):
         await provider.close()
         async with self.database.across() as session:
             stored = await active_model(session)
+            if stored is not None:
+                yield _same_model(provider, stored.name, stored.dimension)
             count = await indexing.pending_count(session)
-        if stored is not None:
-            yield _same_model(provider, stored.name, stored.dimension)
-        yield _backfill(count)
-        async with self.database.across() as session:
-            move = await move_state(session)
-        for finding in _model_change(move):
-            yield finding
-        if stored is not None:
-            yield await self._indexes(stored)
-            yield await self._long_texts(stored)
-
-    async def _indexes(self, model: StoredModel) -> CheckResult:
-        invalid = await self._value(_INVALID)
-        if invalid:
-            message = f"invalid: {invalid}; `priors store backfill` builds vector indexes anew, others want REINDEX"
-            return CheckResult(WARN, "indexes", message)
-        async with self.database.across() as session:
-            crowded = await vectors.crowded_workspaces(session, model)
-        if crowded:
-            message = f"{len(crowded)} large workspaces have no vector index yet: `priors store backfill` builds it"
-            return CheckResult(WARN, "indexes", message)
-        return CheckResult(OK, "indexes", "all are valid")
-
-    async def _has_words(self, workspace_id: int) -> bool:
-        async with self.database.session(workspace_id, transaction=False) as session:
-            return bool(await session.value(_HAS_WORDS))
-
-    async def _long_texts(self, model: StoredModel) -> CheckResult:
-        count = await self._value(_BEYOND.format(partition=model.partition))
-        if not count:
-            return CheckResult(OK, "long texts", f"none is longer than {MOST_PASSAGES} passages")
-        message = f"{count:,} memories are longer than {MOST_PASSAGES} passages: split them, the rest is found by words"
-        return CheckResult(WARN, "long texts", message)
+            fault = f"{count:,} memories wait for a vector: a running worker embeds them, or `priors store backfill`"
+            yield _judge("backfill", fault if count else "", "every memory has its vector")
+            for finding in _model_change(await move_state(session)):
+                yield finding
+            if stored is not None:
+                yield await _indexes(session, stored)
+                yield await _long_texts(session, stored)
 
     async def _statistics(self) -> CheckResult:
         async with self.database.across() as session:
             uncounted = await session.rows(_UNCOUNTED)
         stale = [row.name for row in uncounted if await self._has_words(row.workspace_id)]
-        if stale:
-            message = (
-                f"words were never counted in {', '.join(stale)}: a running worker does it, or `priors store backfill`"
-            )
-            return CheckResult(WARN, "statistics", message)
-        return CheckResult(OK, "statistics", "words are counted in every workspace")
+        fault = f"words were never counted in {', '.join(stale)}: a running worker does it, or `priors store backfill`"
+        return _judge("statistics", fault if stale else "", "words are counted in every workspace")
+
+    async def _has_words(self, workspace_id: int) -> bool:
+        async with self.database.session(workspace_id, transaction=False) as session:
+            return bool(await session.value(_HAS_WORDS))
+
+
+async def _server(session: Session) -> CheckResult:
+    version, shown = int(await session.value("SHOW server_version_num")), await session.value("SHOW server_version")
+    fault = f"Postgres {shown}; 16 or newer is needed" if version < LEAST_SERVER else ""
+    return _judge("database", fault, f"Postgres {shown} answers", status=FAIL)
+
+
+async def _role(session: Session) -> CheckResult:
+    powers = await session.one(LOGIN_POWERS)
+    power = "a superuser" if powers.superuser else "a role that bypasses row-level security"
+    fault = (
+        f"{powers.login} is {power}, so only {SERVICE}, which it takes, keeps workspaces apart: name a plain role"
+        " in PRIORS_DATABASE_URL"
+    )
+    return _judge("role", fault if powers.superuser or powers.bypasses else "", f"{powers.login} serves as {SERVICE}")
+
+
+async def _cluster(session: Session) -> AsyncIterator[CheckResult]:
+    """Yields what is found of a Citus cluster; nothing on one Postgres."""
+    if not session.distributed:
+        return
+    lacking, nodes = await lacking_parts(session), await session.tuples(_NODES)
+    lost = await session.tuples(LOST_NODES)
+    if lacking:
+        message = f"the nodes lack {', '.join(lacking)}: run `priors store distribute` while no service runs"
+        yield CheckResult(FAIL, "cluster", message)
+    for host, port, reason in lost:
+        yield CheckResult(FAIL, "cluster", f"the coordinator does not reach {host}:{port}: {reason}; start that node")
+    if not (lacking or lost):
+        yield CheckResult(OK, "cluster", f"the store is distributed over {len(nodes)} nodes, and all of them answer")
+
+
+async def _extension(session: Session) -> CheckResult:
+    version = str(await session.value("SELECT extversion FROM pg_extension WHERE extname = 'vector'"))
+    is_old = tuple(int(part) for part in version.split(".")[:2]) < _LEAST_PGVECTOR
+    fault = f"pgvector {version}; 0.8 or newer is needed: install it and run ALTER EXTENSION vector UPDATE"
+    return _judge("pgvector", fault if is_old else "", version, status=FAIL)
+
+
+async def _indexes(session: Session, model: StoredModel) -> CheckResult:
+    fault = ""
+    if invalid := await session.value(_INVALID):
+        fault = f"invalid: {invalid}; `priors store backfill` builds vector indexes anew, others want REINDEX"
+    elif crowded := await vectors.crowded_workspaces(session, model):
+        fault = f"{len(crowded)} large workspaces have no vector index yet: `priors store backfill` builds it"
+    return _judge("indexes", fault, "all are valid")
+
+
+async def _long_texts(session: Session, model: StoredModel) -> CheckResult:
+    count = await session.value(_BEYOND.format(partition=model.partition))
+    fault = f"{count:,} memories are longer than {MOST_PASSAGES} passages: split them, the rest is found by words"
+    return _judge("long texts", fault if count else "", f"none is longer than {MOST_PASSAGES} passages")
 
 
 async def _loads(provider: EmbeddingProvider) -> CheckResult:
@@ -257,28 +230,24 @@ async def _loads(provider: EmbeddingProvider) -> CheckResult:
 
 
 def _same_model(provider: EmbeddingProvider, name: str, dimension: int) -> CheckResult:
-    if (provider.model_id, provider.dimension) == (name, dimension):
-        return CheckResult(OK, "vectors", f"stored vectors are of {name}")
-    if (read_stored_name(provider.model_id)[0], provider.dimension) == (read_stored_name(name)[0], dimension):
-        message = (
-            f"stored vectors are of {name}, which serves until `priors store reembed` moves to {provider.model_id}"
+    is_like = (read_stored_name(provider.model_id)[0], provider.dimension) == (read_stored_name(name)[0], dimension)
+    fault = f"stored vectors are of {name}, which serves until `priors store reembed` moves to {provider.model_id}"
+    if not is_like:
+        fault = (
+            f"stored vectors are of {name} ({dimension} numbers), configured is {provider.model_id}"
+            f" ({provider.dimension}): they are never compared, so configure the stored model, or move to this one with"
+            " `priors store reembed`"
         )
-        return CheckResult(WARN, "vectors", message)
-    return CheckResult(
-        FAIL,
-        "vectors",
-        f"stored vectors are of {name} ({dimension} numbers), configured is {provider.model_id}"
-        f" ({provider.dimension}): they are never compared, so configure the stored model, or move to this one with"
-        " `priors store reembed`",
-    )
+    is_same = (provider.model_id, provider.dimension) == (name, dimension)
+    fine = f"stored vectors are of {name}"
+    return _judge("vectors", "" if is_same else fault, fine, status=WARN if is_like else FAIL)
 
 
 def _model_change(state: MoveState) -> Iterator[CheckResult]:
     if (move := state.move) is not None:
         message = f"to {move.model.name}: {move.done:,} of {move.total:,} memories embedded"
-        if not move.in_progress:
-            message += f"; it was broken off, and `{_reembed(move.model)}` goes on"
-        yield CheckResult(OK if move.in_progress else WARN, "model change", message)
+        remedy = f"; it was broken off, and `{_reembed(move.model)}` goes on"
+        yield _judge("model change", "" if move.in_progress else message + remedy, message)
     for name in state.retiring:
         message = f"{name} is no longer served: a running worker drops its vectors within minutes"
         yield CheckResult(WARN, "model change", message)
@@ -290,10 +259,3 @@ def _reembed(model: StoredModel) -> str:
     kind, _, name = stored.partition(":")
     provider = f"PRIORS_EMBEDDING_PROVIDER={kind} " if kind in {"openai", "ollama"} else ""
     return f"{provider}priors store reembed --model {name if provider else stored} --dimension {model.dimension}"
-
-
-def _backfill(count: int) -> CheckResult:
-    if not count:
-        return CheckResult(OK, "backfill", "every memory has its vector")
-    message = f"{count:,} memories wait for a vector: a running worker embeds them, or `priors store backfill`"
-    return CheckResult(WARN, "backfill", message)
