@@ -1,14 +1,13 @@
 """`history`, `activate`, `why`, `search` and `report`: questions to the service."""
 
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 from shutil import get_terminal_size
 from textwrap import fill, shorten
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from priors_client.models import HitView, MemoryView
+from priors_client.models import HitView
 
 from app.interfaces.cli.client import (
     AgentOption,
@@ -36,14 +35,6 @@ _QueryArgument = Annotated[
     str, typer.Argument(metavar="QUERY", help="What is to be done, such as the task of a run, or a question.")
 ]
 _KOption = Annotated[int, typer.Option("-k", help="Hits at most.")]
-_NowOption = Annotated[
-    datetime | None,
-    typer.Option(
-        "--now",
-        formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"],
-        help="What `last week` is told from, in UTC; the present, if not given.",
-    ),
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,13 +49,8 @@ class _QueryOptions:
     tag: Annotated[list[str] | None, typer.Option("--tag", help="Only with this tag; can be given again.")] = None
     since: Moment = None
     until: Moment = None
-    now: _NowOption = None
-    preset: Annotated[str, typer.Option("--preset", help="default, ranks, classic or closest.")] = "default"
     min_probability: Annotated[
         float | None, typer.Option("--min-probability", help="Least probability of a hit, 0 to 1; 0 shows everything.")
-    ] = None
-    half_life: Annotated[
-        float | None, typer.Option("--half-life", help="Days after which recency is half way to its floor.")
     ] = None
     language: LanguageOption = None
 
@@ -82,10 +68,7 @@ class _QueryOptions:
             run_id=self.run_id,
             user=self.user,
             filters={name: value for name, value in conditions.items() if value},
-            now=in_utc(self.now),
-            preset=self.preset,
             min_probability=self.min_probability,
-            half_life_days=self.half_life,
             language=self.language,
         )
 
@@ -154,7 +137,6 @@ class PlanOptions:
     min_score: Annotated[
         float | None, typer.Option("--min-score", help="Least probability, 0 to 1; else the consequence decides.")
     ] = None
-    as_of: Moment = None
     user: UserOption = None
 
     def fields(self) -> dict[str, Any]:
@@ -165,7 +147,6 @@ class PlanOptions:
             run_id=self.run_id,
             budget_tokens=self.budget,
             min_score=self.min_score,
-            as_of=in_utc(self.as_of),
             user=self.user,
         )
 
@@ -234,9 +215,6 @@ def search(
     query: _QueryArgument,
     *,
     k: _KOption = 10,
-    around: Annotated[
-        int, typer.Option("--around", min=0, max=2, help="Show so many turns before and after each hit, too.")
-    ] = 0,
     options: _QueryOptions,
     explain: Annotated[bool, typer.Option("--explain", help="Print the components of each score, too.")] = False,
     place: PlaceOptions,
@@ -247,7 +225,7 @@ def search(
     Changes: nothing but the log of recalls.
     """
     with place.client() as client:
-        answer = client.search(query, k=k, around=around, **options.fields())
+        answer = client.search(query, k=k, **options.fields())
     if as_json:
         print_json(answer)
         return
@@ -271,7 +249,6 @@ def _item(place: int, hit: HitView, width: int, *, explain: bool) -> str:
         number = _number(hit, "passage")
         passage = f"passage {number} of {_number(hit, 'passages')}: {texts.pop(0)}" if number and texts else ""
         texts = [_score(hit), passage, *texts]
-    texts += [f"{'>' if memory.id == hit.id else ' '} {_beginning(memory)}" for memory in _in_order(hit)]
     lines = [fill(text, width, initial_indent="   ", subsequent_indent="   ") for text in texts if text]
     return "\n".join([f"{place}. {heading}", f"   {facts}", *lines])
 
@@ -282,20 +259,10 @@ def _score(hit: HitView) -> str:
     return ", ".join(f"{name} {value:.2f}" for name, value in parts if not name.startswith("passage"))
 
 
-def _beginning(memory: HitView | MemoryView) -> str:
-    said = " ".join((memory.title or memory.body)[:200].split())
-    return f"{memory.metadata.get('role', '')} {said}".strip()
-
-
 def _number(hit: HitView, name: str) -> int:
     """Returns a whole number that explains a hit; 0 where there is none."""
     value = hit.explain.get(name)
     return int(value) if isinstance(value, int | float) else 0
-
-
-def _in_order(hit: HitView) -> list[HitView | MemoryView]:
-    """Returns a hit among the memories around it; nothing where there are none."""
-    return sorted([hit, *hit.around], key=lambda item: item.ordinal or 0) if hit.around else []
 
 
 class Form(StrEnum):

@@ -118,9 +118,7 @@ WORDS = {"`X-Workspace`": "`--workspace`", "X-Workspace": "--workspace"}
 _OPTIONS: Mapping[str, str] = {
     "k": "-k",
     "min_probability": "--min-probability",
-    "half_life_days": "--half-life",
     "min_score": "--min-score",
-    "preset": "--preset",
     "language": "--language",
     "run_id": "--run-id",
     "files": "--file",

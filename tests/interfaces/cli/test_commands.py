@@ -375,8 +375,7 @@ def test_what_is_wrong_is_one_line_and_exit_code_2(
     [
         (["connect", "nano"], f"'nano' is not one of {', '.join(map(repr, PROGRAMS))}."),
         (["history", "x", "-k", "many"], "must be a whole number; got 'many'"),
-        (["history", "x", "--half-life", "long"], "must be a number; got 'long'"),
-        (["search", "x", "--around", "9"], "must be at most 2; got '9'"),
+        (["history", "x", "--min-probability", "long"], "must be a number; got 'long'"),
         (["report", "--versions", "0"], "must be at least 2; got '0'"),
         (
             ["report", "--since", "yesterday"],

@@ -37,7 +37,7 @@ CONTEXT = {"sections": [{"id": "rules", "label": "Rules", "content": "Answer in 
 
 COMMAND_LINES: list[list[str]] = [
     ["history", "How are versions told apart?"],
-    ["search", "versions", "--kind", "message", "--around", "1"],
+    ["search", "versions", "--kind", "message"],
     ["activate", "drop the column deprecated_flag", "--file", "app/db.py", "--explain"],
     ["activate", "call the customer", "--user", "ann"],
     ["why", "API versioning", "--json"],
