@@ -27,7 +27,6 @@ from app.storage.tenants.workspace import User
 _MOST_IDS = 20
 
 Budget = Annotated[int, Meta(ge=100, le=10_000)]
-Agent = Annotated[Name, Meta(description="your role: `researcher`")]
 RunId = Annotated[Name, Meta(description="id of your pipeline run")]
 Ids = Annotated[list[UUID], Meta(min_length=1, max_length=_MOST_IDS, description="ids of memories")]
 
@@ -44,39 +43,38 @@ class OfUser(Struct, forbid_unknown_fields=True, kw_only=True):
     user: _WhichUser = ""
 
 
-class HistoryAsked(OfUser, forbid_unknown_fields=True):
+class _OfAgent(OfUser, kw_only=True):
+    agent: Annotated[Name, Meta(description="your role: `researcher`")] = ""
+    run_id: RunId = ""
+
+
+class HistoryAsked(_OfAgent):
     """A query to start with history."""
 
     query: Annotated[QueryText, Meta(description="what you are to do, in its own words")]
-    agent: Agent = ""
-    run_id: RunId = ""
     k: Annotated[int, Meta(ge=1, le=10, description="most memories, up to 10")] = 3
     budget_tokens: Budget = 500
 
 
-class PlanGiven(OfUser, forbid_unknown_fields=True):
+class PlanGiven(_OfAgent):
     """An act that is about to be done."""
 
     plan: Annotated[str, Meta(min_length=1, max_length=PLAN_LIMIT, description="what you will do, and how")]
     files: Annotated[list[Path], Meta(max_length=100, description="files that it touches")] = []
-    agent: Agent = ""
-    run_id: RunId = ""
     budget_tokens: Budget = 400
     min_score: Annotated[float, Meta(ge=0, le=1, description="least probability of a lesson")] | None = None
 
 
-class PlanChecked(OfUser, forbid_unknown_fields=True):
+class PlanChecked(_OfAgent):
     """A plan of several steps."""
 
     plan: Annotated[str, Meta(min_length=1, max_length=PLAN_LIMIT, description="the plan, as a list of steps")]
     task_type: Name = ""
     files: Annotated[list[Path], Meta(max_length=100)] = []
-    agent: Agent = ""
-    run_id: RunId = ""
     budget_tokens: Budget = 400
 
 
-class MemoryGiven(OfUser, forbid_unknown_fields=True):
+class MemoryGiven(OfUser):
     """A memory to keep."""
 
     body: Annotated[str, Meta(min_length=1, max_length=BODY_LIMIT, description="what to keep; it must stand alone")]
@@ -86,13 +84,13 @@ class MemoryGiven(OfUser, forbid_unknown_fields=True):
     run_id: RunId = ""
 
 
-class LessonGiven(Lesson, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class LessonGiven(Lesson, frozen=True, kw_only=True):
     """A lesson of this session."""
 
     user: _WhichUser = ""
 
 
-class RecallAsked(OfUser, forbid_unknown_fields=True):
+class RecallAsked(OfUser):
     """A query for a list, or the ids of a list for whole texts."""
 
     query: Annotated[QueryText, Meta(description="what to look for; gives a list")] | None = None
@@ -105,13 +103,13 @@ class RecallAsked(OfUser, forbid_unknown_fields=True):
     budget_tokens: Budget = 1_000
 
 
-class ForgetAsked(OfUser, forbid_unknown_fields=True):
+class ForgetAsked(OfUser):
     """Memories to forget."""
 
     ids: Ids
 
 
-class RatingGiven(RatingInput, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class RatingGiven(RatingInput, frozen=True, kw_only=True):
     """A rating of a memory."""
 
     user: _WhichUser = ""
@@ -119,7 +117,7 @@ class RatingGiven(RatingInput, frozen=True, forbid_unknown_fields=True, kw_only=
     rating: Annotated[Literal[1, -1], Meta(extra_json_schema={"type": "integer"})]
 
 
-class WhyAsked(OfUser, forbid_unknown_fields=True):
+class WhyAsked(OfUser):
     """A subject, or a file and a part of it."""
 
     subject: Annotated[str, Meta(description="a question, or a subject such as `API versioning`")] = ""
@@ -128,14 +126,12 @@ class WhyAsked(OfUser, forbid_unknown_fields=True):
     budget_tokens: Budget = 400
 
 
-class ContextAsked(OfUser, forbid_unknown_fields=True):
+class ContextAsked(_OfAgent):
     """An observation to make a context for."""
 
     observation: Annotated[Text, Meta(min_length=1, description="what you are asked, or have just seen")]
     goal: Text = ""
     session: Annotated[Id | None, Meta(description="the id of the session whose latest turns belong to it")] = None
-    agent: Agent = ""
-    run_id: RunId = ""
     budget_tokens: Annotated[int, Meta(ge=200, le=100_000)] = 2_000
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, get_type_hints
 from uuid import UUID
@@ -18,7 +18,6 @@ from app.interfaces.http.context import Call
 from app.interfaces.http.contexts import ContextInput, context_of
 from app.interfaces.http.cues import store_lesson
 from app.interfaces.http.intake import as_error, embed
-from app.interfaces.http.retrieval import CheckInput
 from app.interfaces.mcp.shapes import (
     HELD_BACK,
     ID_TOKENS,
@@ -46,6 +45,7 @@ from app.recall.context.compile import MARKDOWN
 from app.recall.context.representation import Budget
 from app.recall.cues.activate import PlanAsked
 from app.recall.cues.cue import PERSON
+from app.recall.preflight import CheckAsked
 from app.recall.retrieval.recall import Hit, Query, Recall
 from app.storage.memories.filters import Filters
 from app.storage.memories.memory import Memory, NewMemory
@@ -158,14 +158,7 @@ async def relevant_history(call: Call, given: HistoryAsked) -> str:
 async def before_you_act(call: Call, given: PlanGiven) -> str:
     """Call this before an act that is hard to take back or went wrong before: the corrections, decisions and failures
     known of it. Returns a section to follow, and the ids of its lessons."""
-    asked = PlanAsked(
-        plan=given.plan,
-        files=tuple(given.files),
-        agent=given.agent or None,
-        run_id=given.run_id or None,
-        budget_tokens=max(1, given.budget_tokens - _room_for_ids(call, given.budget_tokens // _PER_MEMORY)),
-        min_score=given.min_score,
-    )
+    asked = replace(_plan_of(call, given), min_score=given.min_score)
     found = await call.services.activations.activate(await call.tenant(), asked)
     degraded = f"Compared by words only: {found.degraded}" if found.degraded else ""
     room = given.budget_tokens - found.tokens
@@ -176,19 +169,23 @@ async def before_you_act(call: Call, given: PlanGiven) -> str:
 async def check_plan(call: Call, given: PlanChecked) -> str:
     """Check a plan of several steps before you start. Returns the steps to look at again or to ask about, and
     why: lessons, contradicted decisions, failures, open issues."""
-    asked = CheckInput(
-        plan=given.plan,
-        task_type=given.task_type,
-        files=given.files,
-        agent=given.agent or None,
-        run_id=given.run_id or None,
-        budget_tokens=max(1, given.budget_tokens - _room_for_ids(call, given.budget_tokens // _PER_MEMORY)),
-    )
-    found = await call.services.preflights.check(await call.tenant(), asked.question())
+    asked = CheckAsked(plan=_plan_of(call, given), task_type=given.task_type)
+    found = await call.services.preflights.check(await call.tenant(), asked)
     degraded = f"Compared by words only: {found.degraded}" if found.degraded else ""
     cues = [item.memory_id for step in found.steps if not step.added for item in step.evidence if item.memory_id]
     room = given.budget_tokens - found.tokens
     return _add_lines(call, room, found.markdown or _NOTHING_AGAINST, _ids_within(call, room, cues), degraded)
+
+
+def _plan_of(call: Call, given: PlanGiven | PlanChecked) -> PlanAsked:
+    """Returns a plan as the verbs take it, whose budget leaves room for the ids of lessons."""
+    return PlanAsked(
+        plan=given.plan,
+        files=tuple(given.files),
+        agent=given.agent or None,
+        run_id=given.run_id or None,
+        budget_tokens=max(1, given.budget_tokens - _room_for_ids(call, given.budget_tokens // _PER_MEMORY)),
+    )
 
 
 async def remember(call: Call, given: MemoryGiven) -> str:
