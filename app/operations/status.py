@@ -189,11 +189,8 @@ class Readiness:
     """Memories that are pending for links; they are found without them. 100,000 stand for as many or more."""
     reasons: tuple[str, ...]
     """The reasons why it is not ready."""
-
-    @property
-    def ready(self) -> bool:
-        """True if there is no reason against it."""
-        return not self.reasons
+    ready: bool
+    """True if there is no reason against it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -309,6 +306,7 @@ class Overview:
         except (DatabaseUnavailable, StorageFull) as error:
             # A database whose disk takes no changes answers, though it cannot make room for what it is to read.
             answers, mend = isinstance(error, StorageFull), str(error)
+        reasons = tuple(filter(None, (silent, mend, full)))
         return Readiness(
             database=answers,
             migrations=revision,
@@ -316,7 +314,8 @@ class Overview:
             model=model_loaded,
             waiting=waiting,
             pending_links=pending_links,
-            reasons=tuple(filter(None, (silent, mend, full))),
+            reasons=reasons,
+            ready=not reasons,
         )
 
     async def gauges(self) -> Gauges:

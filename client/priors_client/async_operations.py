@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 from msgspec import UNSET, UnsetType
 
-from priors_client.models import ActivateInput, Activation, ActivationOutcomeInput, AppendInput, AppendedInput, AroundView, AuditPage, Budget, CallState, CaseHistory, CaseSummary, Changed, CheckInput, CompareInput, CompileInput, ContextComparison, ContextInput, ContextSummary, ContextView, Cue, CueEdit, CueInput, CuePage, DecisionInput, EffectView, Facets, FileOutcome, Filters, ForgetInput, Forgotten, ForgottenUser, GivenSection, GivenTool, GivenVector, GraphView, HarnessFile, HealthView, HistoryInput, HistoryView, Imported, Ingestion, KeptView, KeyLimitInput, LearntView, Lesson, LinkDeletion, LinkInput, LinksGiven, LinksInput, ListedMemory, LoggedActivation, LoggedIngestion, LoggedRecall, LoggedSummary, MadeKey, MadeSectionInput, MadeToolInput, Measure, MemoriesChange, MemoryPage, MemoryView, MergeInput, MessageInput, MessagesView, NewKey, NewMemory, Novelty, NoveltyInput, ObservationDetail, OutcomeInput, PlanCheck, ProbeReportView, ProposalView, Rated, Rating, RatingInput, ReadyView, RecallDay, Recorded, ReportInput, ReviewCounts, RolePart, RotationInput, RunChange, RunInput, RunPage, RunStoryView, RunSummary, SameView, SavedRunView, SearchInput, SearchView, SentFile, SentFiles, SessionDetailView, SessionInput, SessionPage, Source, SourcePage, SourceReference, StatusView, StoredKey, StoredSession, StoredView, Strategy, TakenInView, Tenant, TendedView, Tuning, TuningChange, UserPage, WeightsInput, WhyView
+from priors_client.models import ActivateInput, Activation, ActivationOutcomeInput, AppendInput, AppendedInput, AroundView, AuditPage, Budget, CallState, CaseHistory, CaseSummary, Changed, CheckInput, CompareInput, CompileInput, ContextComparison, ContextInput, ContextSummary, ContextView, Cue, CueEdit, CueInput, CuePage, DecisionInput, EffectView, Facets, FileOutcome, Filters, ForgetInput, Forgotten, ForgottenUser, GivenSection, GivenTool, GivenVector, GraphView, HarnessFile, HealthView, HistoryInput, HistoryView, Imported, Ingestion, KeptView, KeyLimitInput, LearntView, Lesson, LinkDeletion, LinkInput, LinksGiven, LinksInput, ListedMemory, LoggedActivation, LoggedIngestion, LoggedRecall, LoggedSummary, MadeKey, MadeSectionInput, MadeToolInput, Measure, MemoriesChange, MemoryPage, MemoryView, MergeInput, MessageInput, MessagesView, NewKey, NewMemory, Novelty, NoveltyInput, ObservationDetail, OutcomeInput, PlanCheck, ProbeReport, ProposalView, Rated, Rating, RatingInput, ReadyView, RecallDay, Recorded, ReportInput, ReviewCounts, RolePart, RotationInput, RunChange, RunInput, RunPage, RunStoryView, RunSummary, SameView, SavedRunView, SearchInput, SearchView, SentFile, SentFiles, SessionDetailView, SessionInput, SessionPage, Source, SourcePage, SourceReference, StatusView, StoredKey, StoredSession, StoredView, Strategy, TakenInView, Tenant, TendedView, Tuning, TuningChange, UserPage, WeightsInput, Why
 from priors_client.requests import Paging, Request, by_cursor, by_last, segment
 
 T = TypeVar("T")
@@ -47,9 +47,9 @@ class AsyncOperations(AsyncRequests):
         """A verdict for each step of a plan (clear, look again, stop and ask), with the evidence. No model is asked."""
         return await self._send(Request('POST', '/api/check', PlanCheck, body=CheckInput(agent=agent, budget_tokens=budget_tokens, files=files, plan=plan, run_id=run_id, task_type=task_type, trial=trial, user=user)))
 
-    async def why(self, subject: str | UnsetType = UNSET, *, user: str | UnsetType = UNSET, path: str | UnsetType = UNSET, symbol: str | UnsetType = UNSET) -> WhyView:
+    async def why(self, subject: str | UnsetType = UNSET, *, user: str | UnsetType = UNSET, path: str | UnsetType = UNSET, symbol: str | UnsetType = UNSET) -> Why:
         """Returns reasons: what was said on a subject or question, or the sessions that shaped a file or function. With `user` also those of this user, else only what all users share."""
-        return await self._send(Request('GET', '/api/why', WhyView, {"user": user, "subject": subject, "path": path, "symbol": symbol}, repeatable=True))
+        return await self._send(Request('GET', '/api/why', Why, {"user": user, "subject": subject, "path": path, "symbol": symbol}, repeatable=True))
 
     async def search(self, query: str, *, agent: str | None | UnsetType = UNSET, around: int | UnsetType = UNSET, filters: Filters | None | UnsetType = UNSET, half_life_days: float | None | UnsetType = UNSET, k: int | UnsetType = UNSET, language: str | None | UnsetType = UNSET, min_probability: float | None | UnsetType = UNSET, now: datetime | None | UnsetType = UNSET, preset: str | UnsetType = UNSET, rerank: bool | None | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET, trial: bool | UnsetType = UNSET, user: str | UnsetType = UNSET, weights: WeightsInput | None | UnsetType = UNSET) -> SearchView:
         """The memories that matter for a query, best first, each with every component of its score."""
@@ -266,9 +266,9 @@ class AsyncAdmin:
         """Show the state of an observation that was asked for."""
         return await self._client._send(Request('GET', f"/api/observations/{segment(observation_id)}", Recorded, {"user": user}, repeatable=True))
 
-    async def run_probes(self, *, limit: int | UnsetType = UNSET) -> ProbeReportView:
+    async def run_probes(self, *, limit: int | UnsetType = UNSET) -> ProbeReport:
         """Measures whether the newest cues fire for plans of their triggers, and none for plans of other trades."""
-        return await self._client._send(Request('POST', '/api/probes:run', ProbeReportView, {"limit": limit}))
+        return await self._client._send(Request('POST', '/api/probes:run', ProbeReport, {"limit": limit}))
 
     async def proposals(self, *, user: str | UnsetType = UNSET, state: Literal['open', 'accepted', 'declined', 'undone', ''] | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> list[ProposalView]:
         """The changes to cues that were proposed, the newest first."""

@@ -109,10 +109,9 @@ class AuditPage(Struct, frozen=True, kw_only=True):
     next: UUID | None
 
 
-class BrokenView(Struct, frozen=True, kw_only=True):
+class Broken(Struct, frozen=True, kw_only=True):
     memory_id: UUID
     reason: str
-    """Withdrawn: the memory is deleted, superseded, quarantined or gone from its source; edited: its title, text, source or date is another; filtered: this call's filters leave it out; budget: what this query found needs the room."""
 
 
 class Budget(Struct, frozen=True, kw_only=True):
@@ -125,7 +124,9 @@ class Budget(Struct, frozen=True, kw_only=True):
 
 class BudgetView(Struct, frozen=True, kw_only=True):
     allocation: Allocation | str
+    """Shares for instructions, for what is hydrated, and for the observation; or one room for all: by relevance, or by relevance and what a section alone says."""
     reserve_ratio: float
+    """Share that stays free for the answer."""
     total: int
 
 
@@ -678,7 +679,8 @@ class HistoryInput(Struct, frozen=True, kw_only=True):
 
 class HistoryView(Struct, frozen=True, kw_only=True):
     activation: Activation | UnsetType = UNSET
-    broken: BrokenView | None | UnsetType = UNSET
+    broken: Broken | None | UnsetType = UNSET
+    """The first block of the previous section that stands no longer where it stood. withdrawn: the memory is deleted, superseded, quarantined or gone from its source; edited: its title, text, source or date is another; filtered: this call's filters leave it out; budget: what this query found needs the room."""
     degraded: list[DegradedView]
     hits: list[HitView]
     kept: list[UUID] | UnsetType = UNSET
@@ -1286,19 +1288,14 @@ class Prefix(Struct, frozen=True, kw_only=True):
     tokens: int
 
 
-class ProbeReportView(Struct, frozen=True, kw_only=True):
+class ProbeReport(Struct, frozen=True, kw_only=True):
     cues: int
     precision: float | None
     recall: float | None
     stale: int
     unrelated: int
     unrelated_fired: float
-    weak: list[ProbedCueView]
-
-
-class ProbedCueView(Struct, frozen=True, kw_only=True):
-    id: UUID
-    trigger: str
+    weak: list[Cue]
 
 
 class Problem(Struct, frozen=True, kw_only=True):
@@ -1377,15 +1374,17 @@ class ReadyView(Struct, frozen=True, kw_only=True):
     waiting: int
 
 
-class ReasonView(Struct, frozen=True, kw_only=True):
+class Reason(Struct, frozen=True, kw_only=True):
     at: datetime | None
     head: str
     is_session: bool
     kinds: list[str]
     memory_id: UUID
     ordinal: int | None
+    place: list[Any]
     replaced_by: str
     role: str
+    score: float
     section: str
     source: str
     source_id: UUID
@@ -1652,7 +1651,6 @@ class SectionView(Struct, frozen=True, kw_only=True):
     relevance: float
     source: str
     tokens: int
-    worth: float
 
 
 class SentFile(Struct, frozen=True, kw_only=True):
@@ -2010,14 +2008,14 @@ class WeightsInput(Struct, frozen=True, kw_only=True):
     relevance: float | UnsetType = UNSET
 
 
-class WhyView(Struct, frozen=True, kw_only=True):
+class Why(Struct, frozen=True, kw_only=True):
     answer: str
     asked: str
     known: bool
     markdown: str
     nearest: list[str]
     probability: float | None
-    reasons: list[ReasonView]
+    reasons: list[Reason]
     shaped_by: list[FileTouch]
 
 

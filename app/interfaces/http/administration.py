@@ -15,7 +15,7 @@ from app.errors import Forbidden, check
 from app.foundation.text.data import unstorable
 from app.interfaces.http.admission import is_panels
 from app.interfaces.http.context import Call, ThisCall, key_of, name_in_path
-from app.interfaces.http.schemas import PROBLEMS
+from app.interfaces.http.schemas import PROBLEMS, Input
 from app.operations import access
 from app.operations.forget import Forgotten, Phrases
 from app.operations.maintenance import ForgottenUser, Maintenance, User
@@ -24,14 +24,14 @@ from app.storage.memories.service import LARGEST_PAGE
 from app.storage.tenants.keys import EVERYTHING, MadeKey, NewKey, RequestLimit, StoredKey
 
 
-class KeyLimitInput(Struct, forbid_unknown_fields=True):
+class KeyLimitInput(Input):
     """The limit of a key's use."""
 
     requests_per_minute: RequestLimit
     """Requests a minute; null for the setting's, 0 for no limit."""
 
 
-class RotationInput(Struct, forbid_unknown_fields=True):
+class RotationInput(Input):
     """The time for which the old key stays valid."""
 
     overlap_seconds: Annotated[float, Meta(ge=0, le=access.LONGEST_OVERLAP.total_seconds())] = 86_400
@@ -131,7 +131,7 @@ class UsersController(Controller):
         return await Maintenance(database=call.database).forget_user(await call.tenant(), user=name)
 
 
-class ForgetInput(Struct, forbid_unknown_fields=True):
+class ForgetInput(Input):
     """A subject to forget."""
 
     phrase: Annotated[str, Meta(max_length=1_000, description="a name or some words, found in any case as whole words")]

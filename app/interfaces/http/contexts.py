@@ -10,13 +10,14 @@ from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import Meta, Struct, field
 
 from app.interfaces.http.context import BY_USER, Call, ThisCall
-from app.interfaces.http.schemas import PROBLEMS, convert, view_of
+from app.interfaces.http.schemas import PROBLEMS, Input, convert
 from app.recall.context.compile import ContextComparison, Format, Message, Prefix
 from app.recall.context.representation import (
     GIVEN,
     Budget,
     Label,
     Priority,
+    Provenance,
     Representation,
     Section,
     Share,
@@ -42,13 +43,13 @@ from app.storage.memories.service import LARGEST_PAGE
 from app.storage.tenants.workspace import User
 
 
-class ContextInput(ContextRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ContextInput(ContextRequest, frozen=True, kw_only=True):
     """A request for a context."""
 
     user: User = ""
 
 
-class ProvenanceInput(Struct, forbid_unknown_fields=True):
+class ProvenanceInput(Input):
     """The origin of a section."""
 
     memory_ids: Annotated[Sequence[UUID], Meta(max_length=1_000)] = []
@@ -57,7 +58,7 @@ class ProvenanceInput(Struct, forbid_unknown_fields=True):
     session: Label = ""
 
 
-class MadeSectionInput(GivenSection, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class MadeSectionInput(GivenSection, frozen=True, kw_only=True):
     """A section of a representation that was made elsewhere; its tokens and its hash are computed anew."""
 
     source: Name = GIVEN
@@ -69,14 +70,14 @@ class MadeSectionInput(GivenSection, frozen=True, kw_only=True, forbid_unknown_f
     content_hash: Label = ""
 
 
-class MadeToolInput(GivenTool, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class MadeToolInput(GivenTool, frozen=True, kw_only=True):
     """A tool of a representation that was made elsewhere; its tokens are counted anew."""
 
     tokens: Tokens = 0
     relevance: Share = 1.0
 
 
-class CompileInput(Struct, forbid_unknown_fields=True):
+class CompileInput(Input):
     """A representation that was made elsewhere."""
 
     sections: Annotated[Sequence[MadeSectionInput], Meta(max_length=MOST_SECTIONS)] = []
@@ -90,7 +91,7 @@ class CompileInput(Struct, forbid_unknown_fields=True):
         return convert(self, Representation)
 
 
-class CompareInput(Struct, forbid_unknown_fields=True):
+class CompareInput(Input):
     """A representation, and another one to compare it with."""
 
     first: CompileInput
@@ -98,16 +99,13 @@ class CompareInput(Struct, forbid_unknown_fields=True):
     threshold: Annotated[Share, Meta(description="likeness from which two are equivalent")] = 0.9
 
 
-@view_of(Section)
-class SectionView(Struct):
+class SectionView(Section, frozen=True, kw_only=True):
     """A labelled part of a context."""
 
-    worth: float
-    """Priority × relevance × recency: what is worth least is cut first."""
+    provenance: Provenance
 
 
-@view_of(Budget)
-class BudgetView(Struct):
+class BudgetView(Budget, frozen=True, kw_only=True, forbid_unknown_fields=False):
     """The tokens that the final bytes may have, as they were asked for."""
 
 
@@ -133,8 +131,7 @@ class ContextMeta(Struct, frozen=True):
     format: Format
 
 
-@view_of(Trace)
-class ContextTrace(Struct):
+class ContextTrace(Trace, frozen=True, kw_only=True):
     """The making of a context."""
 
     cuts: Sequence[ShortenedPart]

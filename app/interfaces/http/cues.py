@@ -1,7 +1,7 @@
 """`/api/cues`, `/api/why`, `POST /api/activate`, `POST /api/activations/{id}/outcome`."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from app.errors import InvalidInput
 from app.interfaces.http.context import BY_USER, Call, IdempotencyKey, ThisCall
 from app.interfaces.http.intake import as_error
-from app.interfaces.http.schemas import PROBLEMS, convert, cursor_of, place_of, view_of
+from app.interfaces.http.schemas import PROBLEMS, Input, convert, cursor_of, place_of
 from app.recall.cues.activate import DEFAULT_BUDGET, LARGEST_BUDGET, LEAST_BUDGET, Activation, PlanAsked
 from app.recall.cues.cue import CONSEQUENCES, LIST_LIMIT, Cue, CueKind, Evidence, NewCue, Severity, Told, Words
 from app.recall.cues.keep import MOST_AT_ONCE, StoredCues
@@ -21,7 +21,6 @@ from app.recall.cues.learn import Learnt, Lesson
 from app.recall.cues.log import LoggedActivation
 from app.recall.cues.service import MOST_MERGED
 from app.recall.cues.store import CueFilter
-from app.recall.cues.why.answer import Reason
 from app.recall.cues.why.why import Why
 from app.storage.memories.memory import Name, Tags
 from app.storage.memories.service import LARGEST_PAGE
@@ -40,7 +39,7 @@ Consequence = Annotated[
 ]
 
 
-class EvidenceInput(Struct, forbid_unknown_fields=True):
+class EvidenceInput(Input):
     """A turn, or another text, that a cue was learnt from."""
 
     session: Annotated[str, Meta(max_length=2_000, description="the session's id")] = ""
@@ -56,7 +55,7 @@ class EvidenceInput(Struct, forbid_unknown_fields=True):
 _Proof = Annotated[list[EvidenceInput | Words], Meta(max_length=LIST_LIMIT)] | EvidenceInput | Words
 
 
-class CueInput(Struct, forbid_unknown_fields=True):
+class CueInput(Input):
     """A cue to store."""
 
     kind: CueKind
@@ -66,8 +65,8 @@ class CueInput(Struct, forbid_unknown_fields=True):
     confidence: Share = 1.0
     scope: Scope = "project"
     quote: Annotated[Words, Meta(description="the words of the turn that say so")] = ""
-    evidence: Annotated[_Proof, Meta(description="turns `{session, message, quote, at}`, or quotes")] = []
-    details: Annotated[dict[str, Any], Meta(description="the further fields of the kind")] = {}
+    evidence: Annotated[_Proof, Meta(description="turns `{session, message, quote, at}`, or quotes")] = ""
+    details: Annotated[Mapping[str, Any], Meta(description="the further fields of the kind")] = {}
     trust: Annotated[Trust, Meta(description="who stands behind it; only a person's is told before an act")] = "person"
     action_types: _ActionTypes = ()
     files: Paths = ()
@@ -90,7 +89,7 @@ def _number(given: float | str) -> float:
     return CONSEQUENCES[given] if isinstance(given, str) else given
 
 
-class CueEdit(Struct, forbid_unknown_fields=True):
+class CueEdit(Input):
     """New values of a cue's fields; those that are not given stay."""
 
     kind: CueKind | UnsetType = UNSET
@@ -129,34 +128,36 @@ class CuePage(Struct, frozen=True):
     """Pass it as `cursor` for the page after; null at the end."""
 
 
-@view_of(StoredCues)
-class KeptView(Struct):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptView(StoredCues):
     """The outcome of storing cues."""
 
     id: UUID | None
     """The cue's id, where one was sent alone."""
 
 
-@view_of(Learnt, without=["kept"])
-class LearntView(Struct):
+class LearntView(Struct, frozen=True):
     """A stored lesson, and who stands behind it."""
 
     id: UUID
+    trust: str
+    message: int | None
+    reason: str
     is_known: bool
     """True if it was stored already; its evidence is united."""
 
 
-class MergeInput(Struct, forbid_unknown_fields=True):
+class MergeInput(Input):
     """Cues that go into another one."""
 
     ids: Annotated[list[UUID], Meta(min_length=1, max_length=MOST_MERGED)]
     into: UUID
 
 
-class PlannedInput(Struct, kw_only=True, forbid_unknown_fields=True):
+class PlannedInput(Input, kw_only=True):
     """The context of a plan, and how it is answered."""
 
-    files: Annotated[list[Path], Meta(max_length=100, description="the files that it touches")] = []
+    files: Annotated[Sequence[Path], Meta(max_length=100, description="the files that it touches")] = ()
     agent: Name | None = None
     run_id: Name | None = None
     budget_tokens: Annotated[int, Meta(ge=LEAST_BUDGET, le=LARGEST_BUDGET)] = DEFAULT_BUDGET
@@ -164,7 +165,7 @@ class PlannedInput(Struct, kw_only=True, forbid_unknown_fields=True):
     user: User = ""
 
 
-class ActivateInput(PlannedInput, kw_only=True, forbid_unknown_fields=True):
+class ActivateInput(PlannedInput, kw_only=True):
     """A plan or action that somebody is about to carry out."""
 
     plan: Annotated[str, Meta(max_length=20_000)] = ""
@@ -182,11 +183,11 @@ class ActivateInput(PlannedInput, kw_only=True, forbid_unknown_fields=True):
         return convert(self, PlanAsked, plan=self.plan or self.action)
 
 
-class ActivationOutcomeInput(Struct, forbid_unknown_fields=True):
+class ActivationOutcomeInput(Input):
     """The cues of an activation that were heeded, and those that were ignored."""
 
-    heeded: Annotated[list[UUID], Meta(max_length=1_000)] = []
-    ignored: Annotated[list[UUID], Meta(max_length=1_000)] = []
+    heeded: Annotated[Sequence[UUID], Meta(max_length=1_000)] = ()
+    ignored: Annotated[Sequence[UUID], Meta(max_length=1_000)] = ()
 
 
 async def store_lesson(call: Call, given: Lesson) -> Learnt:
@@ -291,29 +292,16 @@ class CuesController(Controller):
         )
 
 
-@view_of(Reason, without=("place", "score"))
-class ReasonView(Struct):
-    """A passage that decides, or gives a reason."""
-
-
-@view_of(Why)
-class WhyView(Struct):
-    """The passages that say why, with their places; `known` is false if nothing does."""
-
-    reasons: Sequence[ReasonView]
-
-
 @get("/api/why", responses=PROBLEMS, tags=["cues"], dependencies=BY_USER)
 async def why(
     call: ThisCall,
     subject: Annotated[str, QueryParameter(description="such as `API versioning`, or a whole question")] = "",
     path: Annotated[str, QueryParameter(description="of a file, or the end of it")] = "",
     symbol: Annotated[str, QueryParameter(description="a function or section, as sessions named it")] = "",
-) -> WhyView:
+) -> Why:
     """Returns reasons: what was said on a subject or question, or the sessions that shaped a file or function.
 
     With `user` also those of this user, else only what all users share.
     """
     target = await call.asked_by(call.user).tenant()
-    found = await call.services.reasons.ask(target, subject=subject, path=path, symbol=symbol)
-    return convert(found, WhyView)
+    return await call.services.reasons.ask(target, subject=subject, path=path, symbol=symbol)

@@ -17,7 +17,7 @@ from app.insight.map.drawing import Cluster, Point, ShownMemory
 from app.insight.map.service import FEW, MOST, MapQuestion
 from app.insight.novelty import LONGEST_RESULT, MOST_RESULTS, Novelty
 from app.interfaces.http.context import BY_USER, ThisCall
-from app.interfaces.http.schemas import PROBLEMS, convert, view_of
+from app.interfaces.http.schemas import PROBLEMS, Input, convert
 from app.storage.memories.memory import NAME_LIMIT
 from app.storage.tenants.workspace import User
 
@@ -99,13 +99,14 @@ def _node(memory: ShownMemory, point: Point) -> NodeView:
 _NovelText = Annotated[str, Meta(min_length=1, max_length=LONGEST_RESULT)]
 
 
-class NoveltyInput(Struct, forbid_unknown_fields=True):
+class NoveltyInput(Input):
     """Texts to be compared with what is stored."""
 
     results: Annotated[list[_NovelText], Meta(min_length=1, max_length=MOST_RESULTS)]
     known: Annotated[
-        list[_NovelText], Meta(max_length=MOST_RESULTS, description="texts of this run so far, which are not stored")
-    ] = []
+        Sequence[_NovelText],
+        Meta(max_length=MOST_RESULTS, description="texts of this run so far, which are not stored"),
+    ] = ()
     task: Annotated[
         str,
         Meta(
@@ -148,8 +149,7 @@ Form = Annotated[
 _FORMATS = {"markdown": markdown, "html": page}
 
 
-@view_of(Report)
-class EffectView(Struct):
+class EffectView(Report, frozen=True, kw_only=True):
     """The proof for an owner: what memory did to the runs of a workspace, and what cannot be concluded."""
 
     document: Annotated[str, Meta(description="the report as the document that `format` names; else empty")]

@@ -23,7 +23,7 @@ from app.intake.reports.scan import SUFFIXES_SHOWN, Discovery, ReportFile, witho
 from app.intake.reports.store import FileOutcome, Ingestion, IngestionOptions
 from app.interfaces.http.context import Metrics, ThisCall, Wait
 from app.interfaces.http.memories import MemoryViewsController
-from app.interfaces.http.schemas import PROBLEMS, DegradedView
+from app.interfaces.http.schemas import PROBLEMS, DegradedView, Input
 from app.recall.retrieval.recall import VECTOR
 from app.storage.memories.gate import INVALID
 from app.storage.memories.memory import URI_LIMIT, Name, NewMemory, Rejection, Remembered
@@ -61,7 +61,7 @@ class StoredView(Struct, frozen=True, omit_defaults=True):
     degraded: Sequence[DegradedView] | UnsetType = UNSET
 
 
-class ReportInput(Struct, forbid_unknown_fields=True):
+class ReportInput(Input):
     """The content of a report file, or of a log of sessions."""
 
     path: Annotated[str, Meta(min_length=1, max_length=URI_LIMIT, description=_PATH)]
@@ -69,7 +69,7 @@ class ReportInput(Struct, forbid_unknown_fields=True):
     language: Name | None = None
 
 
-class SentFile(Struct, forbid_unknown_fields=True):
+class SentFile(Input):
     """A file as `priors ingest` found it on its machine."""
 
     path: Annotated[str, Meta(min_length=1, max_length=URI_LIMIT, description="its absolute path there")]
@@ -79,7 +79,7 @@ class SentFile(Struct, forbid_unknown_fields=True):
     """The date of the judgement beside it, if there is one."""
 
 
-class SentFiles(Struct, forbid_unknown_fields=True):
+class SentFiles(Input):
     """Files of one ingestion, or a part of them."""
 
     files: Sequence[SentFile] = ()
@@ -95,7 +95,7 @@ class SentFiles(Struct, forbid_unknown_fields=True):
     dry_run: bool = False
 
 
-class HarnessFile(Struct, forbid_unknown_fields=True):
+class HarnessFile(Input):
     """A file of an earlier harness."""
 
     name: Annotated[str, Meta(min_length=1, max_length=URI_LIMIT, description="its name, for the answer")]

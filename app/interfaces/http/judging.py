@@ -1,6 +1,7 @@
 """Takes what people judge: ratings of memories, proposals on cues; probes."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import datetime
 from typing import Annotated, Literal
 from uuid import UUID
 
@@ -12,15 +13,14 @@ from msgspec import Meta, Struct
 
 from app.intake.runs.feedback.store import FeedbackEntry, Rated, Rating, RatingDetails
 from app.interfaces.http.context import BY_USER, IdempotencyKey, ThisCall
-from app.interfaces.http.schemas import PROBLEMS, convert, view_of
+from app.interfaces.http.schemas import PROBLEMS, Input, convert
 from app.recall.cues.review.probes import MOST_PROBED, ProbeReport, run_probes
-from app.recall.cues.review.review import PATH_LIMIT, Review
-from app.recall.cues.review.store import StoredProposal
+from app.recall.cues.review.review import PATH_LIMIT
 
 _NDJSON = "application/x-ndjson"
 
 
-class RatingInput(RatingDetails, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RatingInput(RatingDetails, frozen=True, kw_only=True):
     """One human judgement."""
 
     rating: Literal[1, -1]
@@ -78,19 +78,29 @@ def _line(row: object) -> bytes:
     return msgspec.json.encode(row) + b"\n"
 
 
-@view_of(StoredProposal, without=["before"], proposal_id="id")
-class ProposalView(Struct):
+class ProposalView(Struct, frozen=True, rename={"proposal_id": "id"}):
     """A change to cues that was proposed, with the decision on it."""
 
+    proposal_id: UUID
+    change: str
+    cue_ids: Sequence[UUID]
+    target_id: UUID | None
+    relation: str
+    reason: str
+    state: str
+    created_at: datetime
+    decided_at: datetime | None
 
-@view_of(Review)
-class TendedView(Struct):
+
+class TendedView(Struct, frozen=True):
     """The outcome of looking through a store of cues."""
 
+    cues: int
+    proposed: Mapping[str, int]
     proposals: Sequence[ProposalView]
 
 
-class DecisionInput(Struct, forbid_unknown_fields=True):
+class DecisionInput(Input):
     """A person's decision on a proposal."""
 
     state: Annotated[
@@ -100,20 +110,6 @@ class DecisionInput(Struct, forbid_unknown_fields=True):
     artifact: Annotated[
         str, Meta(max_length=PATH_LIMIT, description="the file that holds the convention that an accepted cue becomes")
     ] = ""
-
-
-class ProbedCueView(Struct, frozen=True, rename={"cue_id": "id"}):
-    """A cue that needs a better trigger: none of its plans fired it."""
-
-    cue_id: UUID
-    trigger: str
-
-
-@view_of(ProbeReport)
-class ProbeReportView(Struct):
-    """Shares of plans for which the cues of a store fire as they should."""
-
-    weak: Sequence[ProbedCueView]
 
 
 class TendingController(Controller):
@@ -156,8 +152,7 @@ class TendingController(Controller):
     @post("/probes:run", status_code=200, responses=PROBLEMS)
     async def probe(
         self, call: ThisCall, limit: Annotated[int, QueryParameter(ge=1, le=MOST_PROBED)] = 50
-    ) -> ProbeReportView:
+    ) -> ProbeReport:
         """Measures whether the newest cues fire for plans of their triggers, and none for plans of other trades."""
         services = call.services
-        found = await run_probes(services.cues, services.activations, await call.tenant(), limit=limit)
-        return convert(found, ProbeReportView)
+        return await run_probes(services.cues, services.activations, await call.tenant(), limit=limit)

@@ -19,6 +19,7 @@ from app.interfaces.http.admission import is_panels
 from app.interfaces.http.context import BY_USER, ThisCall
 from app.interfaces.http.schemas import (
     PROBLEMS,
+    Input,
     ListedMemory,
     MemoryView,
     cursor_of,
@@ -69,7 +70,7 @@ class SameView(Struct, frozen=True):
     more: Annotated[bool, Meta(description="more may say the same: take these back, and ask again")]
 
 
-class MemoriesChange(Struct, forbid_unknown_fields=True):
+class MemoriesChange(Input):
     """Memories by id, and one change of them: a state, a tag to give, or one to take away."""
 
     ids: Annotated[list[UUID], Meta(min_length=1, max_length=browse.MOST_AT_ONCE)]
@@ -126,7 +127,7 @@ class AroundView(Struct, frozen=True):
     runs: Annotated[MemoryUses, Meta(description="the runs that made it, and those that it was given to")]
 
 
-class LinkInput(Struct, forbid_unknown_fields=True):
+class LinkInput(Input):
     """A link between two memories of the workspace."""
 
     from_id: Annotated[UUID, Meta(description="the memory that contradicts, refines, supersedes … the other")]
@@ -135,7 +136,7 @@ class LinkInput(Struct, forbid_unknown_fields=True):
     weight: Annotated[float, Meta(ge=LEAST_WEIGHT, le=1)] = 1.0
 
 
-class LinkDeletion(Struct, forbid_unknown_fields=True):
+class LinkDeletion(Input):
     """A stored link, of any relation."""
 
     from_id: UUID
@@ -143,10 +144,10 @@ class LinkDeletion(Struct, forbid_unknown_fields=True):
     relation: _Relation
 
 
-class LinksInput(Struct, forbid_unknown_fields=True):
+class LinksInput(Input):
     """Links to make, or one to remove."""
 
-    links: Annotated[list[LinkInput], Meta(max_length=MOST_LINKED)] = []
+    links: Annotated[Sequence[LinkInput], Meta(max_length=MOST_LINKED)] = ()
     remove: LinkDeletion | None = None
 
 

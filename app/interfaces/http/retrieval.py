@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from app.errors import DatabaseUnavailable
 from app.interfaces.http.context import BY_USER, Call, IdempotencyKey, ThisCall
 from app.interfaces.http.cues import PlannedInput
-from app.interfaces.http.schemas import PROBLEMS, DegradedView, HitView, convert, hit_view
+from app.interfaces.http.schemas import PROBLEMS, DegradedView, HitView, Input, convert, hit_view
 from app.recall.cues.activate import PLAN_LIMIT, Activation, PlanAsked
 from app.recall.preflight import CheckAsked, PlanCheck
 from app.recall.retrieval.rank.presets import Weights
@@ -21,6 +21,7 @@ from app.recall.retrieval.recall import (
     LARGEST_K,
     LONGEST_HALF_LIFE,
     QUERY_LIMIT,
+    Broken,
     History,
     Query,
     Recall,
@@ -69,7 +70,7 @@ _Trial = Annotated[
 _MOST_DAYS = 366
 
 
-class WeightsInput(Struct, forbid_unknown_fields=True):
+class WeightsInput(Input):
     """The weights of a score's parts, in place of the preset's own."""
 
     relevance: Annotated[float, Meta(ge=0, le=1)] = 0.7
@@ -83,7 +84,7 @@ class WeightsInput(Struct, forbid_unknown_fields=True):
         return Weights(relevance=self.relevance, quality=self.quality, half_life_days=half_life)
 
 
-class QueryInput(Struct, kw_only=True, forbid_unknown_fields=True):
+class QueryInput(Input, kw_only=True):
     """A query, and how it is answered."""
 
     query: QueryText
@@ -102,7 +103,7 @@ class QueryInput(Struct, kw_only=True, forbid_unknown_fields=True):
     user: User = ""
 
 
-class SearchInput(QueryInput, kw_only=True, forbid_unknown_fields=True):
+class SearchInput(QueryInput, kw_only=True):
     """A query for memories."""
 
     around: Annotated[
@@ -111,7 +112,7 @@ class SearchInput(QueryInput, kw_only=True, forbid_unknown_fields=True):
     ] = 0
 
 
-class HistoryInput(QueryInput, kw_only=True, forbid_unknown_fields=True):
+class HistoryInput(QueryInput, kw_only=True):
     """A query for what an agent is about to do."""
 
     k: _K = 3
@@ -177,20 +178,6 @@ class SearchView(Struct, frozen=True):
     period: AskedPeriod = None
 
 
-class BrokenView(Struct, frozen=True):
-    """The first block of the run's previous section that stands no longer where it stood."""
-
-    memory_id: UUID
-    reason: Annotated[
-        Literal["withdrawn", "edited", "filtered", "budget"],
-        Meta(
-            description="withdrawn: the memory is deleted, superseded, quarantined or gone from its source; edited: its"
-            " title, text, source or date is another; filtered: this call's filters leave it out; budget: what this"
-            " query found needs the room"
-        ),
-    ]
-
-
 class HistoryView(Struct, frozen=True):
     """The section that an agent reads, and what it was made of; the last four fields where it is stable."""
 
@@ -224,7 +211,19 @@ class HistoryView(Struct, frozen=True):
         ]
         | UnsetType
     ) = UNSET
-    broken: BrokenView | UnsetType | None = UNSET
+    broken: (
+        Annotated[
+            Broken,
+            Meta(
+                description="the first block of the previous section that stands no longer where it stood. withdrawn:"
+                " the memory is deleted, superseded, quarantined or gone from its source; edited: its title, text,"
+                " source or date is another; filtered: this call's filters leave it out; budget: what this query found"
+                " needs the room"
+            ),
+        ]
+        | UnsetType
+        | None
+    ) = UNSET
     activation: Activation | UnsetType = UNSET
     """With `activate`: the cues; their section follows the history in `markdown`."""
 
@@ -245,8 +244,7 @@ def _history_view(call: Call, found: History) -> HistoryView:
     view = convert(recall, HistoryView, **given)
     if reuse is None:
         return view
-    broken = None if reuse.broken is None else convert(reuse.broken, BrokenView)
-    return replace(view, reused_tokens=reuse.tokens, reused_share=reuse.share, kept=reuse.kept, broken=broken)
+    return replace(view, reused_tokens=reuse.tokens, reused_share=reuse.share, kept=reuse.kept, broken=reuse.broken)
 
 
 class RetrievalController(Controller):
@@ -334,7 +332,7 @@ class RetrievalController(Controller):
         return await call.services.recalls.get(await call.tenant(), recall_id)
 
 
-class CheckInput(PlannedInput, kw_only=True, forbid_unknown_fields=True):
+class CheckInput(PlannedInput, kw_only=True):
     """A plan that somebody is about to carry out."""
 
     plan: Annotated[str, Meta(min_length=1, max_length=PLAN_LIMIT, description="the plan; a list has a step an item")]

@@ -26,18 +26,14 @@ from app.interfaces.http.schemas import (
     cursor_of,
     memory_view,
     place_of,
-    view_of,
 )
 from app.storage.memories.service import LARGEST_PAGE
 from app.storage.tenants.workspace import NOBODY, User, Workspace
 
 _RUNS_PATH = b"/api/runs/"
 
-_LONG = ("queries", "output", "output_path", "lines", "bytes", "stages", "metadata")
-"""The fields of a run that lists leave out."""
 
-
-class RunChange(RunFields, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RunChange(RunFields, frozen=True, kw_only=True):
     """The new fields of a run; what is left out stays as it is."""
 
     user: User = ""
@@ -45,13 +41,13 @@ class RunChange(RunFields, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Compress it to an observation."""
 
 
-class RunInput(RunChange, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RunInput(RunChange, frozen=True, kw_only=True):
     """A run, started or complete."""
 
     run_id: RunId
 
 
-class OutcomeInput(Outcome, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class OutcomeInput(Outcome, frozen=True, kw_only=True):
     """A finished run to compress."""
 
     user: User = ""
@@ -66,9 +62,22 @@ class SavedRunView(Struct, frozen=True, omit_defaults=True):
     """With `?wait=true`: why what the run left has no vector yet."""
 
 
-@view_of(Run, without=(*_LONG, "updated_at"))
-class RunSummary(Struct):
-    """A stored run without its output."""
+class RunSummary(Struct, frozen=True):
+    """A stored run without its output, and what else is long."""
+
+    run_id: str
+    task: str
+    task_type: str
+    agent: str | None
+    round_scores: Sequence[float]
+    final_score: float | None
+    verdict: str
+    issues: Sequence[str]
+    started_at: datetime | None
+    finished_at: datetime | None
+    created_at: datetime
+    tokens: int | None
+    cost: float | None
 
 
 class RunPage(Struct, frozen=True):

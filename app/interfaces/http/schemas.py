@@ -7,7 +7,7 @@ from functools import cache
 from http import HTTPStatus
 from operator import getitem
 from types import SimpleNamespace
-from typing import Annotated, Any, TypeVar, cast, get_type_hints
+from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -20,7 +20,7 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import ParameterKwarg, QueryParameter
 from litestar.typing import FieldDefinition
 from litestar.utils.scope.state import ScopeState
-from msgspec import UNSET, Meta, Struct, UnsetType, defstruct, field
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 from msgspec.structs import replace
 
 from app.errors import Forbidden, InvalidInput, NotFound, Refused, StorageFull, Unavailable, check
@@ -223,7 +223,6 @@ def _body_faults(request: Request[Any, Any, Any], given: list[dict[str, Any]]) -
 
 
 T = TypeVar("T")
-S = TypeVar("S", bound=Struct)
 P = TypeVar("P")
 N = TypeVar("N")
 
@@ -240,22 +239,8 @@ def convert(value: object, kind: type[T], **given: object) -> T:
     return msgspec.convert(value, kind, from_attributes=True)
 
 
-def view_of(value: type, *, without: Sequence[str] = (), **renamed: str) -> Callable[[type[S]], type[S]]:
-    """Gives a view the fields of a room's value, without those of `without`, with the JSON names of `renamed`.
-
-    A field that the view declares itself replaces the value's field of that name, or follows the others.
-    """
-
-    def make_view(view: type[S]) -> type[S]:
-        fields = {**get_type_hints(value), **get_type_hints(view, include_extras=True)}
-        shown = [(name, kind) for name, kind in fields.items() if name not in without]
-        namespace = {"__doc__": view.__doc__}
-        found = defstruct(
-            view.__name__, shown, namespace=namespace, module=view.__module__, frozen=True, rename=renamed
-        )
-        return cast("type[S]", found)
-
-    return make_view
+class Input(Struct, forbid_unknown_fields=True):
+    """A part of a request's body: a field that is misspelt must not be left out in silence."""
 
 
 class DegradedView(Struct, frozen=True):

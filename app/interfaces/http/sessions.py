@@ -23,7 +23,7 @@ from app.intake.sessions.transcript import ToolUse, Transcript, Turn, title_of
 from app.interfaces.http.context import BY_USER, Call, IdempotencyKey, ThisCall, Wait, session_name
 from app.interfaces.http.intake import embed
 from app.interfaces.http.memories import Cursor, Limit
-from app.interfaces.http.schemas import PROBLEMS, DegradedView, convert, cursor_of, place_of, view_of
+from app.interfaces.http.schemas import PROBLEMS, DegradedView, Input, convert, cursor_of, place_of
 from app.recall.cues.cue import Cue
 from app.storage.memories.memory import NAME_LIMIT, TITLE_LIMIT, URI_LIMIT, Name
 from app.storage.memories.service import LARGEST_PAGE
@@ -44,13 +44,13 @@ class ToolInput(ToolUse, frozen=True, kw_only=True, forbid_unknown_fields=True):
     symbols: Annotated[tuple[str, ...], Meta(description="what it changed: functions, sections, where you know")] = ()
 
 
-class MessageInput(Struct, forbid_unknown_fields=True):
+class MessageInput(Input):
     """One turn of a session."""
 
     role: Annotated[Role, Meta(description=_ROLES)]
     text: str
     at: datetime | None = None
-    tools: list[ToolInput] = []
+    tools: Sequence[ToolInput] = ()
     id: Annotated[Name, Meta(description="yours: a turn of a known id replaces the stored one")] = ""
 
     def turn(self, ordinal: int) -> Turn:
@@ -65,7 +65,7 @@ class MessageInput(Struct, forbid_unknown_fields=True):
         )
 
 
-class AppendedInput(MessageInput, forbid_unknown_fields=True):
+class AppendedInput(MessageInput):
     """One turn that has just happened."""
 
     at: Annotated[datetime, Meta(description="without it, now")] | None = None
@@ -76,7 +76,7 @@ class AppendedInput(MessageInput, forbid_unknown_fields=True):
         return replace(self.turn(ordinal), message_id=self.id or of_call)
 
 
-class AppendInput(Struct, forbid_unknown_fields=True):
+class AppendInput(Input):
     """Turns to append to a session, in their order."""
 
     messages: Annotated[list[AppendedInput], Meta(min_length=1, max_length=_MOST_MESSAGES)]
@@ -84,7 +84,7 @@ class AppendInput(Struct, forbid_unknown_fields=True):
     language: Annotated[str, Meta(max_length=NAME_LIMIT)] | None = None
 
 
-class SessionInput(Struct, forbid_unknown_fields=True):
+class SessionInput(Input):
     """A session, with all its turns up to now. Those that are stored already are not stored twice, and stored ones that
     it lacks stay."""
 
@@ -140,16 +140,14 @@ class SessionPage(Struct, frozen=True):
     """The cursor of the next page; null on the last one."""
 
 
-@view_of(Cue, cue_id="id")
-class SessionCueView(Struct):
+class SessionCueView(Cue, frozen=True, kw_only=True):
     """A cue at a turn of the session. One that several turns say stands at each of them."""
 
     message: int | None
     """The turn's ordinal."""
 
 
-@view_of(StoredSession, session_id="id")
-class SessionDetailView(Struct):
+class SessionDetailView(StoredSession, frozen=True, kw_only=True):
     """A session with its turns, its cues, and the artifacts that it touched."""
 
     messages: Sequence[StoredMessage]

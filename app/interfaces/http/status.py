@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -14,7 +15,7 @@ from msgspec import Struct
 from app.errors import Unavailable
 from app.intake.reports.store import LARGEST_PAGE, LoggedIngestion
 from app.interfaces.http.context import METRICS_TYPE, Call, ThisCall
-from app.interfaces.http.schemas import PROBLEMS, convert, view_of
+from app.interfaces.http.schemas import PROBLEMS, convert
 from app.operations.status import Overview, Readiness, Status, Tenant
 from app.operations.week import Week
 from app.settings import VERSION
@@ -26,17 +27,16 @@ class HealthView(Struct, frozen=True):
     status: Literal["ok"] = "ok"
 
 
-@view_of(Readiness)
-class ReadyView(Struct):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadyView(Readiness):
     """The readiness of the service, with the reasons against it."""
 
-    ready: bool
     storing_examples: bool
     """True while the first start still stores the examples: the service answers, but may not find all of them."""
 
 
-@view_of(Status)
-class StatusView(Struct):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusView(Status):
     """The state of one workspace."""
 
     version: str
