@@ -110,6 +110,8 @@ CREATE TABLE workspaces (
     has_users boolean NOT NULL DEFAULT false,
     uses_effects boolean NOT NULL DEFAULT false,
     action_types jsonb NOT NULL DEFAULT '{}',
+    effects_ledger text,
+    effects_at timestamptz,
     CONSTRAINT workspaces_pk PRIMARY KEY (workspace_id),
     CONSTRAINT workspaces_name_uq UNIQUE (name)
 );
@@ -849,15 +851,6 @@ CREATE TABLE effects (
     CONSTRAINT effects_pk PRIMARY KEY (workspace_id, outcome, memory_id, kind),
     CONSTRAINT effects_workspaces_fk FOREIGN KEY (workspace_id) REFERENCES workspaces,
     CONSTRAINT effects_basis_ck CHECK (basis IN ('experimental', 'observational'))
-);
-
--- One row: the latest estimate of a workspace's effects, with a fingerprint of the runs that it used.
-CREATE TABLE effect_estimates (
-    workspace_id bigint NOT NULL,
-    ledger text NOT NULL,
-    estimated_at timestamptz NOT NULL DEFAULT now(),
-    CONSTRAINT effect_estimates_pk PRIMARY KEY (workspace_id),
-    CONSTRAINT effect_estimates_workspaces_fk FOREIGN KEY (workspace_id) REFERENCES workspaces
 );
 
 -- Adds a job unless one with its lock is pending, in one round trip and without a savepoint of the caller.

@@ -79,8 +79,7 @@ DECLARE
             'compressions', 'sessions', 'messages', 'artifacts', 'artifact_touches', 'cues', 'cue_evidence',
             'cue_revisions', 'session_acts', 'cue_proposals', 'activations', 'activation_cues',
             'contexts', 'feedback', 'ingestions', 'maps',
-            'refusals', 'recalls', 'recall_hits', 'run_sections', 'effects',
-            'effect_estimates'
+            'refusals', 'recalls', 'recall_hits', 'run_sections', 'effects'
             )
         )
     );

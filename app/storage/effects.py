@@ -11,6 +11,7 @@ from msgspec.structs import force_setattr
 from app.foundation.db.session import Session
 from app.foundation.text.words import count_noun
 from app.storage.memories.store import as_json
+from app.storage.tenants import store as tenants
 
 Outcome = Literal["final_score", "cost", "tokens", "duration", "rounds"]
 Basis = Literal["experimental", "observational"]
@@ -92,12 +93,9 @@ class MemoryEffect(Struct, frozen=True, kw_only=True, rename={"memory_id": "id"}
         return f"{shown} and {without}: {sure}; nothing was drawn, so another cause may stand behind it."
 
 
-# The row serves as a lock, too: of two estimates at once, the second replaces what the first has stored.
-_NOTE = """
-INSERT INTO effect_estimates AS e (workspace_id, ledger) VALUES (%(workspace_id)s, %(ledger)s)
-ON CONFLICT (workspace_id) DO UPDATE SET ledger = EXCLUDED.ledger, estimated_at = EXCLUDED.estimated_at
+_LATEST = """
+SELECT effects_ledger, effects_at FROM workspaces WHERE workspace_id = %(workspace_id)s AND effects_ledger IS NOT NULL
 """
-_LATEST = "SELECT ledger, estimated_at FROM effect_estimates WHERE workspace_id = %(workspace_id)s"
 _CLEAR = "DELETE FROM effects WHERE workspace_id = %(workspace_id)s"
 _FIELDS = (
     "kind", "estimate", "deviation", "low", "high", "harmful", "basis", "runs_with", "runs_without", "enough",
@@ -139,16 +137,16 @@ async def latest(session: Session) -> LatestEstimate | None:
 async def replace(session: Session, ledger: str, effects: Iterable[StoredEffect]) -> None:
     """Makes these the effects of a workspace, estimated from the runs of this fingerprint."""
     rows = [_row(item) for item in effects]
-    await session.execute(_NOTE, {"ledger": ledger})
+    # The row serves as a lock, too: of two estimates at once, the second replaces what the first has stored.
+    await tenants.note_estimate(session, ledger)
     await session.execute(_CLEAR)
     if rows:
         await session.execute(_ADD, {"rows": as_json(rows)})
 
 
 def _row(item: StoredEffect) -> dict[str, Any]:
-    values = {name: getattr(item.effect, name) for name in _FIELDS}
-    own = {"outcome": item.outcome, "flagged": item.flagged, "influence": item.influence}
-    return {**values, **own, "memory_id": item.effect.memory_id}
+    values = {name: getattr(item.effect, name) for name in ("memory_id", *_FIELDS)}
+    return {**values, "outcome": item.outcome, "flagged": item.flagged, "influence": item.influence}
 
 
 async def of_memories(session: Session, *, flagged: bool = False) -> list[MemoryEffect]:

@@ -101,7 +101,7 @@ UNAUDITED: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("messages", "artifacts", "artifact_touches", "session_acts"), "a part of a session's turns"),
         **dict.fromkeys(("cue_evidence", "cue_revisions"), "a part of a cue"),
         **dict.fromkeys(
-            ("judgements", "issues", "issue_occurrences", "compressions", "effects", "effect_estimates"),
+            ("judgements", "issues", "issue_occurrences", "compressions", "effects"),
             "made of reports and runs",
         ),
         **dict.fromkeys(("ingestions", "refusals"), "logs"),

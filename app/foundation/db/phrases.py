@@ -37,7 +37,6 @@ _FIXED: Mapping[str, frozenset[str]] = MappingProxyType(
         "audit": frozenset({"operation", "object"}),
         "contexts": frozenset({"format", "model"}),
         "cues": frozenset({"edited", "model"}),
-        "effect_estimates": frozenset({"ledger"}),
         "effects": frozenset({"outcome", "kind"}),
         "issue_occurrences": frozenset({"status"}),
         "maps": frozenset({"kind"}),

@@ -38,10 +38,10 @@ _COLUMNS_OF_WORKSPACES = """
 SELECT attname FROM pg_attribute WHERE attrelid = 'workspaces'::regclass AND attnum > 0 AND NOT attisdropped
     AND attname NOT IN ('workspace_id', 'name', 'created_at')
 """
-# Whoever writes into it has ended then, and who comes later waits and finds no workspace. The estimates, which it
-# may not have, lead a cluster to the node of the workspace: each node has a copy of the row, and writers hold theirs.
+# Whoever writes into it has ended then, and who comes later waits and finds no workspace. The counts of refusals, which
+# it may not have, lead a cluster to the workspace's node: each node has a copy of the row, and writers hold theirs.
 _LOCK = """
-SELECT 1 FROM workspaces w LEFT JOIN effect_estimates e ON e.workspace_id = %(workspace)s
+SELECT 1 FROM workspaces w LEFT JOIN refusals r ON r.workspace_id = %(workspace)s
 WHERE w.workspace_id = %(workspace)s FOR UPDATE OF w
 """
 # A job that runs ends by itself, and is removed then: the worker could not note the end of one that is gone.

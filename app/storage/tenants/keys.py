@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 
 from app.errors import Forbidden, check, limit_reasons
 from app.foundation.db.session import Row, Session
+from app.foundation.text.data import check_value
 from app.storage.tenants.workspace import NAME as WORKSPACE_NAME
 from app.storage.tenants.workspace import NAME_RULE
 
@@ -132,6 +133,7 @@ def check_new_key(wanted: NewKey, *, now: datetime | None = None) -> NewKey:
     Raises:
         InvalidInput: the name, a scope, a workspace or the date of expiry is not valid.
     """
+    check_value(wanted)
     check(_objections(wanted, now or datetime.now(UTC)))
     check_limit(wanted.requests_per_minute)
     return wanted
@@ -143,16 +145,12 @@ def check_limit(requests_per_minute: int | None) -> None:
 
 
 def _objections(wanted: NewKey, now: datetime) -> Iterator[str]:
-    if not wanted.name.strip() or len(wanted.name) > _LONGEST_NAME or not wanted.name.isprintable():
+    if not wanted.name.strip() or not wanted.name.isprintable():
         yield f"name: give the key a name of 1 to {_LONGEST_NAME} printable characters"
     if not wanted.scopes or not set(wanted.scopes) <= set(SCOPES):
         yield f"scopes: give at least one of {', '.join(SCOPES)}"
-    if wanted.workspaces is not None:
-        if not 1 <= len(wanted.workspaces) <= _MOST_WORKSPACES:
-            yield f"workspaces: name 1 to {_MOST_WORKSPACES}, or none at all for a key of all workspaces"
-        for name in wanted.workspaces:
-            if not WORKSPACE_NAME.fullmatch(name):
-                yield f"workspaces: {NAME_RULE}"
+    if not all(map(WORKSPACE_NAME.fullmatch, wanted.workspaces or ())):
+        yield f"workspaces: {NAME_RULE}"
     if wanted.expires_at is not None and not now < wanted.expires_at < now + _LONGEST_LIFE:
         yield f"expires_at: must be in the future, within {_LONGEST_LIFE.days // 366} years"
 

@@ -45,6 +45,9 @@ UPDATE workspaces SET document_count = %(count)s, statistics_at = now() WHERE wo
 """
 _SET_MEAN_LENGTH = "UPDATE workspaces SET mean_length = %(mean_length)s WHERE workspace_id = %(workspace_id)s"
 _SET_FIRST_LENGTH = f"{_SET_MEAN_LENGTH} AND mean_length = 0"
+_NOTE_ESTIMATE = """
+UPDATE workspaces SET effects_ledger = %(ledger)s, effects_at = now() WHERE workspace_id = %(workspace_id)s
+"""
 _USERS = """
 SELECT user_id AS name, sum(memories)::bigint AS memories, sum(turns)::bigint AS turns, sum(cues)::bigint AS cues,
     sum(sessions)::bigint AS sessions, sum(recalls)::bigint AS recalls
@@ -142,16 +145,14 @@ async def set_mean_length(session: Session, mean_length: float) -> None:
     await session.execute(_SET_MEAN_LENGTH, {"mean_length": mean_length})
 
 
+async def note_estimate(session: Session, ledger: str) -> None:
+    """Notes that effects were estimated now, by runs of this fingerprint; locks the workspace's row."""
+    await session.execute(_NOTE_ESTIMATE, {"ledger": ledger})
+
+
 def _workspace_of(row: Row) -> Workspace:
-    return Workspace(
-        workspace_id=row.workspace_id,
-        name=row.name,
-        language=row.language,
-        languages=tuple(row.languages),
-        roles=row.roles,
-        action_types={name: tuple(examples) for name, examples in row.action_types.items()},
-        uses_effects=row.uses_effects,
-    )
+    types = {name: tuple(examples) for name, examples in row.action_types.items()}
+    return Workspace(**{**row._asdict(), "languages": tuple(row.languages), "action_types": types})
 
 
 async def users(session: Session, *, after: str, limit: int) -> list[Row]:
