@@ -164,12 +164,18 @@ async def test_who_deleted_a_memory_is_found_and_all_of_it_restored(open_panel: 
 async def test_an_undo_restores_nothing_that_the_scan_holds(open_panel: Open, api: httpx.AsyncClient) -> None:
     await api.post("/api/reports", json={"path": "notes/a.md", "content": INJECTION})
     (held,) = [one["id"] for one in (await api.get("/api/memories?state=quarantined")).json()["memories"]]
-    (await api.patch("/api/memories", json={"state": "deleted", "ids": [held]})).raise_for_status()
+    page = await open_panel("/", {"reason": "held"})
+    await page.locator(".row").first.click()
+    await expect(page.locator(".pane-detail h2")).to_be_visible()
+    await page.keyboard.press("#")
+    await expect(page.get_by_text("1 memory deleted")).to_be_visible()
     (await api.patch("/api/memories", json={"state": "live", "ids": [held]})).raise_for_status()
-    page = await open_panel("/service", {"part": "audit"})
-    await page.get_by_role("button", name="Restore all of them").click()
+    await page.keyboard.press("z")
     await expect(page.get_by_text("the memory has changed since, or no longer exists")).to_be_visible()
     assert (await api.get(f"/api/memories/{held}")).json()["retired_as"] == "quarantined"
+    log = await open_panel("/service", {"part": "audit"})
+    await expect(log.locator(".entries li").first).to_be_visible()
+    await expect(log.get_by_role("button", name="Restore all of them")).to_have_count(0)
 
 
 async def _run_that_was_told(api: httpx.AsyncClient, services: Services) -> None:
