@@ -833,7 +833,6 @@ CREATE TABLE run_sections (
 -- One row: the estimated effect on later runs of a memory, or of a kind of memories (the zero id).
 CREATE TABLE effects (
     workspace_id bigint NOT NULL,
-    outcome text NOT NULL,
     memory_id uuid NOT NULL,
     kind text NOT NULL,
     estimate float8 NOT NULL,
@@ -848,7 +847,7 @@ CREATE TABLE effects (
     flagged boolean NOT NULL,
     influence real NOT NULL,
     estimated_at timestamptz NOT NULL DEFAULT now(),
-    CONSTRAINT effects_pk PRIMARY KEY (workspace_id, outcome, memory_id, kind),
+    CONSTRAINT effects_pk PRIMARY KEY (workspace_id, memory_id),
     CONSTRAINT effects_workspaces_fk FOREIGN KEY (workspace_id) REFERENCES workspaces,
     CONSTRAINT effects_basis_ck CHECK (basis IN ('experimental', 'observational'))
 );

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from msgspec import Struct
@@ -13,18 +13,16 @@ from app.foundation.text.words import count_noun
 from app.storage.memories.store import as_json
 from app.storage.tenants import store as tenants
 
-Outcome = Literal["final_score", "cost", "tokens", "duration", "rounds"]
 Basis = Literal["experimental", "observational"]
-OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 
 class Effect(Struct, frozen=True, kw_only=True):
-    """The effect on a run's outcome of showing a memory instead of leaving it out."""
+    """The effect on a run's final score of showing a memory instead of leaving it out."""
 
     memory_id: UUID
     kind: str
     estimate: float
-    """In units of the outcome."""
+    """In points of the score."""
     deviation: float
     """The standard error of the estimate."""
     low: float
@@ -44,7 +42,6 @@ class Effect(Struct, frozen=True, kw_only=True):
 class StoredEffect(NamedTuple):
     """An effect with what follows from it."""
 
-    outcome: Outcome
     effect: Effect
     flagged: bool
     """True if it is among those that are called harmful."""
@@ -101,8 +98,8 @@ _FIELDS = (
     "kind", "estimate", "deviation", "low", "high", "harmful", "basis", "runs_with", "runs_without", "enough",
 )  # fmt: skip
 _ADD = f"""
-INSERT INTO effects (workspace_id, outcome, memory_id, flagged, influence, {", ".join(_FIELDS)})
-SELECT %(workspace_id)s, outcome, memory_id, flagged, influence, {", ".join(_FIELDS)}
+INSERT INTO effects (workspace_id, memory_id, flagged, influence, {", ".join(_FIELDS)})
+SELECT %(workspace_id)s, memory_id, flagged, influence, {", ".join(_FIELDS)}
 FROM jsonb_populate_recordset(NULL::effects, %(rows)s::jsonb) RETURNING 1
 """  # noqa: S608 - constants
 _OF_MEMORIES = """
@@ -110,12 +107,12 @@ SELECT e.memory_id, coalesce(nullif(m.title, ''), left(m.body, 80)) AS title, m.
     e.estimate, e.low, e.high, e.harmful, e.basis, e.runs_with, e.runs_without, e.enough, e.flagged,
     e.influence::float8 AS influence
 FROM effects e JOIN memories m USING (workspace_id, memory_id)
-WHERE e.workspace_id = %(workspace_id)s AND e.outcome = 'final_score' AND m.valid_until IS NULL
+WHERE e.workspace_id = %(workspace_id)s AND m.valid_until IS NULL
     AND (e.flagged OR NOT %(flagged)s::boolean)
 """
 _INFLUENCES = """
 SELECT memory_id, influence FROM effects
-WHERE workspace_id = %(workspace_id)s AND outcome = 'final_score' AND influence <> 0
+WHERE workspace_id = %(workspace_id)s AND influence <> 0
     AND memory_id = ANY(%(ids)s::uuid[])
 """
 
@@ -146,7 +143,7 @@ async def replace(session: Session, ledger: str, effects: Iterable[StoredEffect]
 
 def _row(item: StoredEffect) -> dict[str, Any]:
     values = {name: getattr(item.effect, name) for name in ("memory_id", *_FIELDS)}
-    return {**values, "outcome": item.outcome, "flagged": item.flagged, "influence": item.influence}
+    return {**values, "flagged": item.flagged, "influence": item.influence}
 
 
 async def of_memories(session: Session, *, flagged: bool = False) -> list[MemoryEffect]:

@@ -194,14 +194,6 @@ def test_runs_without_the_outcome_are_left_out() -> None:
     assert estimate_effects(scored + unjudged, slots + more) == estimate_effects(scored, slots)
 
 
-def test_a_higher_cost_is_harm() -> None:
-    scored, slots = drawn({1: 2.0, 2: -2.0})
-    costly = [replace(one, cost=one.final_score, final_score=None) for one in scored]
-    estimates = by_memory(estimate_effects(costly, slots, "cost"))
-    assert estimates[1].harmful > 0.99
-    assert estimates[2].harmful < 0.01
-
-
 def test_a_next_candidate_that_takes_slots_changes_no_other_estimate_and_has_its_own() -> None:
     """Memory 1 has no effect; the slot that a draw takes from it is given to memory 2, which does harm, or is empty."""
     chance = np.random.default_rng(3)

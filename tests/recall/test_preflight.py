@@ -271,9 +271,7 @@ async def test_a_memory_that_harmed_later_runs_is_named_where_the_plan_would_rec
     await post(client, "/api/runs", {"run_id": "r-1"})
     plan = "1. Read the reports of the tea dealers.\n2. Write the market size of green tea."
     assert (await check(client, plan))["evidence"] == []
-    rows = [
-        StoredEffect("final_score", replace(HARM, memory_id=one), flagged=True, influence=-0.5) for one in found.ids
-    ]
+    rows = [StoredEffect(replace(HARM, memory_id=one), flagged=True, influence=-0.5) for one in found.ids]
     async with services.database.session(workspace) as session:
         await effects.replace(session, "1 1", rows)
     answer = await check(client, plan)
@@ -300,7 +298,7 @@ async def test_a_harmful_memory_on_which_a_person_decided_is_not_named(
     body = "The market size of green tea is the sales of the largest dealer."
     (memory_id,) = (await services.write_gate.remember(workspace, [NewMemory(kind="note", title="Tea", body=body)])).ids
     assert memory_id is not None
-    row = StoredEffect("final_score", replace(HARM, memory_id=memory_id), flagged=True, influence=-0.5)
+    row = StoredEffect(replace(HARM, memory_id=memory_id), flagged=True, influence=-0.5)
     async with services.database.session(workspace) as session:
         await effects.replace(session, "1 1", [row])
     await services.reviews.propose(

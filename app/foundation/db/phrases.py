@@ -37,7 +37,7 @@ _FIXED: Mapping[str, frozenset[str]] = MappingProxyType(
         "audit": frozenset({"operation", "object"}),
         "contexts": frozenset({"format", "model"}),
         "cues": frozenset({"edited", "model"}),
-        "effects": frozenset({"outcome", "kind"}),
+        "effects": frozenset({"kind"}),
         "issue_occurrences": frozenset({"status"}),
         "maps": frozenset({"kind"}),
         "memories": frozenset({"language"}),

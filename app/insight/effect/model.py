@@ -1,8 +1,9 @@
 """Estimates what memories do to later runs, by one ordinary regression. Pure.
 
-The outcome is explained by task type, agent, a cubic course over time, the number of memories that were recalled (hard
-tasks may recall more) and which memories were shown. The coefficient of a memory is its effect. Draws, which withhold
-memories by chance alone, are what tells its effect from the causes of its recall; without them it stays observational.
+The final score is explained by task type, agent, a cubic course over time, the number of memories that were recalled
+(hard tasks may recall more) and which memories were shown. The coefficient of a memory is its effect. Draws, which
+withhold memories by chance alone, are what tells its effect from the causes of its recall; without them it stays
+observational.
 """
 
 from collections import defaultdict
@@ -15,14 +16,14 @@ from numpy.typing import NDArray
 
 from app.insight.effect.ledger import LEAST_RUNS, LEAST_SCORED, ScoredRun, Slot
 from app.insight.effect.report import student
-from app.storage.effects import OUTCOMES, Effect, Outcome
+from app.storage.effects import Effect
 
 Array = NDArray[np.float64]
 
 LEAST_A_SIDE = 20
 """Runs that were shown a memory, and runs that were not, from which its effect is shown."""
 _HARM = 0.2
-"""Harm that is tolerated, in standard deviations of the outcome: other causes than the memory bias a coefficient. On
+"""Harm that is tolerated, in standard deviations of the score: other causes than the memory bias a coefficient. On
 the seeds 1000 to 1049 of `benchmarks/pipeline.py`, 0.15, 0.20 and 0.25 flag 87, 87 and 85 % of the harmful memories;
 6.2, 2.3 and 0.8 % of the flagged are harmless."""
 _MOST_TERMS = 500
@@ -54,22 +55,14 @@ class _MemoryRuns(NamedTuple):
     """The runs whose recalls found it, without those for which it was only the next candidate of a draw."""
 
 
-def estimate_outcomes(runs: Sequence[ScoredRun], slots: Sequence[Slot]) -> dict[Outcome, list[Effect]]:
-    """Returns the effects on each outcome, by the slots that are evidence."""
-    used = [item for item in slots if item.is_evidence]
-    return {outcome: estimate_effects(runs, used, outcome) for outcome in OUTCOMES}
+def estimate_effects(runs: Sequence[ScoredRun], slots: Sequence[Slot]) -> list[Effect]:
+    """Returns the effect on the final score of each memory that LEAST_RUNS runs were shown, and as many were not.
 
-
-def estimate_effects(
-    runs: Sequence[ScoredRun], slots: Sequence[Slot], outcome: Outcome = "final_score"
-) -> list[Effect]:
-    """Returns the effect of each memory that at least LEAST_RUNS runs were shown, and as many were not.
-
-    Runs without the outcome are left out. There are no effects where all runs have the same outcome, nor where the
-    terms leave too few runs to tell chance by.
+    Runs without a score are left out. There are no effects where all runs have the same score, nor where the terms
+    leave too few runs to tell chance by.
     """
-    known = sorted((run for run in runs if getattr(run, outcome) is not None), key=lambda run: (run.at, run.run_id))
-    values = np.array([getattr(run, outcome) for run in known], dtype=np.float64)
+    known = sorted((run for run in runs if run.final_score is not None), key=lambda run: (run.at, run.run_id))
+    values = np.array([run.final_score for run in known], dtype=np.float64)
     memories = _memories({run.run_id: place for place, run in enumerate(known)}, slots)
     terms = [
         memory_id
@@ -84,7 +77,6 @@ def estimate_effects(
     if found.freedom < _LEAST_FREEDOM:
         return []
     limit = _HARM * float(values.std())
-    sign = 1 if outcome == "final_score" else -1  # a lower score is harm; so is a higher cost
     reach, below = student(found.freedom), _below(found.freedom)
     effects = []
     for place, memory_id in enumerate(terms):
@@ -99,7 +91,7 @@ def estimate_effects(
                 deviation=deviation,
                 low=estimate - reach * deviation,
                 high=estimate + reach * deviation,
-                harmful=below((-limit - sign * estimate) / deviation),
+                harmful=below((-limit - estimate) / deviation),
                 basis="experimental" if is_drawn else "observational",
                 runs_with=with_,
                 runs_without=len(item.withheld) if is_drawn else without,

@@ -22,13 +22,13 @@ from app.insight.effect.ledger import (
     flag_harmful,
     influence,
 )
-from app.insight.effect.model import estimate_outcomes
+from app.insight.effect.model import estimate_effects
 from app.insight.effect.report import Alert, Report, limits, limits_of_selection
 from app.intake.cases import store as cases
 from app.recall.cues.review.review import Reviews
 from app.recall.cues.review.rules import HARMFUL, Proposal
 from app.storage import effects
-from app.storage.effects import Effect, MemoryEffect, Outcome, StoredEffect
+from app.storage.effects import Effect, MemoryEffect, StoredEffect
 from app.storage.memories.memory import in_utc
 from app.storage.tenants import store as tenants
 from app.storage.tenants.service import Workspaces
@@ -159,8 +159,8 @@ class Effects:
                 return 0
             runs = await ledger.runs(session, RunSelection(), limit=_MOST_RUNS)
             slots = await ledger.slots(session, [run.run_id for run in runs])
-        found = await asyncio.to_thread(estimate_outcomes, runs, slots)
-        rows = _with_consequences(found)
+        evidence = [item for item in slots if item.is_evidence]
+        rows = _with_consequences(await asyncio.to_thread(estimate_effects, runs, evidence))
         async with self.database.session(workspace) as session:
             await effects.replace(session, state, rows)
             flagged = await effects.of_memories(session, flagged=True)
@@ -184,10 +184,7 @@ class Effects:
                     logger.warning("effects were not estimated", workspace=workspace.name, reason=str(error))
 
 
-def _with_consequences(found: Mapping[Outcome, Sequence[Effect]]) -> list[StoredEffect]:
-    """Returns the effects, with what follows from those on the final score."""
-    scores = found["final_score"]
-    harmful = {item.memory_id for item in flag_harmful(scores)}
-    rows = [StoredEffect("final_score", item, item.memory_id in harmful, influence(item, 1.0)) for item in scores]
-    others = ((outcome, item) for outcome, items in found.items() if outcome != "final_score" for item in items)
-    return rows + [StoredEffect(outcome, item, flagged=False, influence=0.0) for outcome, item in others]
+def _with_consequences(found: Sequence[Effect]) -> list[StoredEffect]:
+    """Returns the effects, with what follows from them."""
+    harmful = {item.memory_id for item in flag_harmful(found)}
+    return [StoredEffect(item, item.memory_id in harmful, influence(item, 1.0)) for item in found]

@@ -41,9 +41,9 @@ FILL = {
     "recall_hits": (
         "(workspace_id, recall_id, rank, memory_id, score, explain) VALUES (%(w)s, %(a)s, 1, %(a)s, 1, '{}')"
     ),
-    "effects": "(workspace_id, outcome, memory_id, kind, estimate, deviation, low, high, harmful, basis, runs_with,"
+    "effects": "(workspace_id, memory_id, kind, estimate, deviation, low, high, harmful, basis, runs_with,"
     " runs_without, enough, flagged, influence)"
-    " VALUES (%(w)s, 'final_score', %(a)s, 'note', -1, 1, -3, 1, 0.8, 'experimental', 30, 3, true, false, 0)",
+    " VALUES (%(w)s, %(a)s, 'note', -1, 1, -3, 1, 0.8, 'experimental', 30, 3, true, false, 0)",
     "run_sections": "(workspace_id, run_id, recall_id, blocks) VALUES (%(w)s, 'r', %(a)s, '[]')",
     "runs": "(workspace_id, run_id) VALUES (%(w)s, 'r')",
     "observations": (

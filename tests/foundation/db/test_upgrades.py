@@ -109,7 +109,7 @@ def test_what_breaks_the_version_before_is_found(own_database_url: str, change: 
 
 async def test_a_newer_schema_serves_the_versions_that_it_names(own_database_url: str) -> None:
     assert oldest_served("0049") == BASELINE
-    assert oldest_served(head()) == "0067", "the newest migration that has `breaks`"
+    assert oldest_served(head()) == "0068", "the newest migration that has `breaks`"
     database = Database(own_database_url, pool_size=1)
     try:
         assert await _mend(database, own_database_url, "9999", oldest=head()) == ""

@@ -15,7 +15,7 @@ from app.foundation.db.database import Database
 from app.insight.effect import ledger, service
 from app.insight.effect.ledger import ScoredRun, Slot
 from app.insight.effect.service import Effects
-from app.storage.effects import Effect, Outcome
+from app.storage.effects import Effect
 from app.storage.memories.memory import NewMemory
 from app.storage.tenants.workspace import UNMADE, Workspace
 from app.wiring import Services
@@ -235,13 +235,13 @@ async def test_a_run_that_is_scored_while_an_estimate_runs_is_in_the_next_one(
 
     loop = asyncio.get_running_loop()
 
-    def estimate(runs: Sequence[ScoredRun], _slots: Sequence[Slot]) -> dict[Outcome, list[Effect]]:
+    def estimate(runs: Sequence[ScoredRun], _slots: Sequence[Slot]) -> list[Effect]:
         if not seen:
             asyncio.run_coroutine_threadsafe(record(client, 2, final_score=8.0), loop).result()
         seen.append(len(runs))
-        return {"final_score": []}
+        return []
 
-    monkeypatch.setattr(service, "estimate_outcomes", estimate)
+    monkeypatch.setattr(service, "estimate_effects", estimate)
     await services.effects.estimate(workspace)
     assert seen == []
     await record(client, 1, final_score=8.0)
