@@ -16,7 +16,7 @@ from app.errors import InvalidInput
 from app.foundation.models.tokens import BundledTokenCounter
 from app.foundation.text.words import IDEOGRAPHS
 from app.intake.reports.chunk import HEADING_SEPARATOR
-from app.intake.reports.prepare import chunk_report
+from app.intake.reports.prepare import chunk_document, read_report
 from app.intake.reports.scan import SUFFIXES
 from benchmarks.peers.system import Memory
 
@@ -72,7 +72,8 @@ def chunks(folder: Path) -> list[Memory]:
     for path in sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES):
         uri = path.relative_to(folder).as_posix()
         try:
-            made = chunk_report(PurePosixPath(uri), path.read_bytes(), counting)
+            shown = PurePosixPath(uri)
+            made = chunk_document(shown, read_report(shown, path.read_bytes(), mask=False), counting)
         except InvalidInput:
             continue
         found += [

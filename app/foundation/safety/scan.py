@@ -25,7 +25,6 @@ from app.foundation.safety.rules import (
 )
 
 BLOCK, SUSPECT, FLAG = "block", "suspect", "flag"
-_EXCERPT_CHARACTERS = 80
 WEAK_SIGNS = "weak-signs"
 """Name of the rule that adds up weak signs."""
 
@@ -42,7 +41,6 @@ class Finding:
     start: int
     end: int
     """Place in the given text, in characters."""
-    excerpt: str
 
 
 REPEATED_CHARACTERS = 200
@@ -60,7 +58,6 @@ _FLAGS = re.compile(
     "|\U000e0077\U000e006c\U000e0073)\U000e007f"
 )
 """The flags of England, Scotland and Wales: the only emoji that contain such characters."""
-_TAG_START, _TAG_END = 0xE0000, 0xE0080
 _LEAD = re.compile(r"[\s.!?;:,\"'`“”«»(\[{<>*#|_~=–—)\]-]*")
 
 
@@ -102,7 +99,6 @@ class ScannedText:
             severity=FLAG if quoted else BLOCK,
             start=start,
             end=min(end, len(self.text)),
-            excerpt=self.text[start:end][:_EXCERPT_CHARACTERS],
         )
 
 
@@ -172,8 +168,7 @@ def _by_weak_signs(pages: Sequence[ScannedText]) -> list[list[Finding]]:
 def _weak(page: ScannedText, item: SuspectSentence) -> Finding:
     start, end = page.read.span(*item.span)
     severity = BLOCK if item.score >= weights().block else SUSPECT
-    excerpt = page.text[start:end][:_EXCERPT_CHARACTERS]
-    return Finding(rule=WEAK_SIGNS, family="indirect", severity=severity, start=start, end=end, excerpt=excerpt)
+    return Finding(rule=WEAK_SIGNS, family="indirect", severity=severity, start=start, end=end)
 
 
 def blocking(findings: Sequence[Finding]) -> tuple[Finding, ...]:
@@ -244,15 +239,10 @@ def _of_invisible(text: str) -> Iterator[Finding]:
     runs = [match for match in _TAGS.finditer(text) if (match.start() - 1, match.end() + 1) not in flags]
     data = readings.quoted_as_data(text.encode(errors="replace").decode()) if runs else []
     for run in runs:
-        spelled = "".join(chr(ord(letter) - _TAG_START) for letter in run[0] if ord(letter) < _TAG_END)
-        yield _hidden_finding("hidden-tags", FLAG if readings.within(data, *run.span()) else BLOCK, run.span(), spelled)
+        severity = FLAG if readings.within(data, *run.span()) else BLOCK
+        yield Finding(rule="hidden-tags", family=HIDDEN, severity=severity, start=run.start(), end=run.end())
     if not runs and count_invisible(text) >= _FEWEST_HIDDEN:
-        yield _hidden_finding("hidden-characters", FLAG, (0, len(text)), text)
-
-
-def _hidden_finding(rule: str, severity: str, span: Span, text: str) -> Finding:
-    excerpt = text[:_EXCERPT_CHARACTERS]
-    return Finding(rule=rule, family=HIDDEN, severity=severity, start=span[0], end=span[1], excerpt=excerpt)
+        yield Finding(rule="hidden-characters", family=HIDDEN, severity=FLAG, start=0, end=len(text))
 
 
 def _distinct(findings: Iterable[Finding]) -> Iterator[Finding]:

@@ -15,6 +15,10 @@ from app.intake.cases.extract import FIELDS, ISSUES, VERDICTS, Facts
 from app.intake.cases.judgement import key_of, text_of
 
 HEADING_SEPARATOR = " › "
+MAX_TOKENS = 254
+"""Tokens of a chunk at most: the model's window of 256 without the two tokens that frame a sequence."""
+LEAST_ROOM = 64
+"""Least tokens that a long heading path leaves to the text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,15 +48,16 @@ _PART_CHARACTERS = 160
 """Longest part of a heading path, in characters; of a longer heading, the beginning tells the subject."""
 
 
-def fit_heading_path(heading_path: Sequence[str], counter: TokenCounter, room: int) -> tuple[tuple[str, ...], int]:
-    """Returns the heading path in at most `room` tokens, and its tokens: cuts long parts, then drops middle ones."""
+def fit_heading_path(heading_path: Sequence[str], counter: TokenCounter) -> tuple[tuple[str, ...], int]:
+    """Returns the heading path, and the tokens that it leaves to the text: cuts long parts, then drops middle ones."""
+    room = MAX_TOKENS - LEAST_ROOM
     parts = [part if len(part) <= _PART_CHARACTERS else part[:_PART_CHARACTERS].rstrip() + "…" for part in heading_path]
     while (used := counter.count(HEADING_SEPARATOR.join(parts))) > room and len(parts) > 1:
         del parts[1 if len(parts) > 2 else 0]  # noqa: PLR2004 - the file's title goes last but one
     while used > room:
         parts = [parts[0][: len(parts[0]) // 2]]
         used = counter.count(parts[0])
-    return tuple(parts), used
+    return tuple(parts), MAX_TOKENS - used
 
 
 def split_to_fit(pieces: Sequence[str], counter: TokenCounter, room: int) -> list[str]:

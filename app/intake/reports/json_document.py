@@ -32,7 +32,6 @@ _WITHOUT_PROSE = 12
 answers."""
 _ISSUE_KEYS = frozenset({"severity", "priority", "issue", "finding", "problem"})
 """An element of a list with one of these keys becomes a chunk of its own, even if it is short."""
-_LEAST_ROOM = 64
 
 
 Value = TypeVar("Value")
@@ -65,7 +64,7 @@ class _JsonPiece:
         return replace(self, date=found_date(value) or self.date, score=score)
 
 
-def chunk_json(document: Any, name: str, counter: TokenCounter, max_tokens: int) -> list[Chunk]:  # noqa: ANN401 - any JSON value
+def chunk_json(document: Any, name: str, counter: TokenCounter) -> list[Chunk]:  # noqa: ANN401 - any JSON value
     """Returns the chunks of a JSON value; `name` is its title if it has none of its own.
 
     If the elements of a list contain sentences, each becomes a chunk; other values are packed up to the window. A
@@ -78,14 +77,14 @@ def chunk_json(document: Any, name: str, counter: TokenCounter, max_tokens: int)
     root = _JsonPiece(heading_path=(" ".join(top.split()) or name,), date=found_date(facts), score=found_score(facts))
     if _is_plot(document):
         summary = replace(root, text=_plot_summary(document))
-        return list(_chunks([summary], counter, max_tokens))[:1]
+        return list(_chunks([summary], counter))[:1]
     fields = fields_of(facts)
     pieces = list(_file_pieces(facts, root))
     if not any(has_content(piece.text) for piece in pieces if not piece.described):
         pieces = list(_pieces(document, root))
     elif len(fields) > MOST_FIELDS:
         pieces = [replace(piece, described=False) for piece in pieces]
-    chunks = [replace(chunk, fields=fields) for chunk in _chunks(pieces, counter, max_tokens)]
+    chunks = [replace(chunk, fields=fields) for chunk in _chunks(pieces, counter)]
     if has_prose(document) or len(chunks) <= _WITHOUT_PROSE:
         return chunks
     return _without_noise(chunks, issues={piece.pointer for piece in pieces if piece.alone})
@@ -208,7 +207,7 @@ def _shown_list(values: Sequence[Any]) -> str:
     return ", ".join(_shown_value(value) for value in values)
 
 
-def _chunks(pieces: Sequence[_JsonPiece], counter: TokenCounter, max_tokens: int) -> Iterator[Chunk]:
+def _chunks(pieces: Sequence[_JsonPiece], counter: TokenCounter) -> Iterator[Chunk]:
     counts = counter.count_many([piece.text for piece in pieces])
     group: list[_JsonPiece] = []
     room = used = 0
@@ -216,15 +215,15 @@ def _chunks(pieces: Sequence[_JsonPiece], counter: TokenCounter, max_tokens: int
         labelled = count + (counter.count(_label(piece, group[0])) if group else 0)
         joins = group and not piece.alone and not group[-1].alone and _is_related(piece, group[0])
         if group and not (joins and used + labelled <= room):
-            yield from _chunk(group, counter, max_tokens)
+            yield from _chunk(group, counter)
             group = []
         if not group:
-            room, used = max_tokens - fit_heading_path(piece.heading_path, counter, max_tokens - _LEAST_ROOM)[1], 0
+            room, used = fit_heading_path(piece.heading_path, counter)[1], 0
             labelled = count
         group.append(piece)
         used += labelled
     if group:
-        yield from _chunk(group, counter, max_tokens)
+        yield from _chunk(group, counter)
 
 
 def _is_related(piece: _JsonPiece, first: _JsonPiece) -> bool:
@@ -240,7 +239,7 @@ def _label(piece: _JsonPiece, first: _JsonPiece) -> str:
     return ".".join(piece.heading_path[len(first.heading_path) :] or piece.heading_path[-1:]) + ":\n"
 
 
-def _chunk(group: Sequence[_JsonPiece], counter: TokenCounter, max_tokens: int) -> Iterator[Chunk]:
+def _chunk(group: Sequence[_JsonPiece], counter: TokenCounter) -> Iterator[Chunk]:
     if all(piece.described for piece in group):
         return
     first = group[0]
@@ -248,8 +247,7 @@ def _chunk(group: Sequence[_JsonPiece], counter: TokenCounter, max_tokens: int) 
     for before, piece in itertools.pairwise(group):
         label = _label(piece, first) if piece.heading_path != before.heading_path else ""
         text += ("\n" if piece.described == before.described else "\n\n") + label + piece.text
-    heading_path, used = fit_heading_path(first.heading_path, counter, max_tokens - _LEAST_ROOM)
-    room = max_tokens - used
+    heading_path, room = fit_heading_path(first.heading_path, counter)
     parts = [text] if counter.count(text) <= room else _cut(text, room, counter)
     for part in parts:
         if says_something(part):

@@ -13,6 +13,7 @@ from app.foundation.text.passages import cut_encoded_data, lines_of, pack_pieces
 from app.foundation.text.prose import FENCE, blocks
 from app.foundation.text.scores import found_date, found_score, moment_of, written_date
 from app.intake.reports.chunk import (
+    LEAST_ROOM,
     VALUE_CHARACTERS,
     Chunk,
     fit_heading_path,
@@ -27,8 +28,6 @@ _SCALARS = (str, int, float, date)
 _NEWLINE = "\n"
 _SMALL = 16
 """Sections of fewer tokens are joined with their neighbours under the same heading, including their headings."""
-_LEAST_ROOM = 64
-"""Least tokens that a long heading path leaves to the text."""
 
 
 @dataclass(slots=True)
@@ -41,9 +40,7 @@ class _ReportSection:
     """The kinds and the source lines of its blocks."""
 
 
-def chunk_markdown(
-    facts: Mapping[str, Any], body: str, name: str, counter: TokenCounter, max_tokens: int
-) -> list[Chunk]:
+def chunk_markdown(facts: Mapping[str, Any], body: str, name: str, counter: TokenCounter) -> list[Chunk]:
     """Returns the chunks of a Markdown text below its front matter; `name` is its title if it has none of its own."""
     fields, texts = _front_matter_fields(facts)
     sections = _sections(cut_encoded_data(body), _title(facts), name)
@@ -51,10 +48,7 @@ def chunk_markdown(
         sections[0].blocks.insert(0, (_PARAGRAPH, _lines(texts or fields)))
     dated = found_date(facts) or written_date(body) or _changed_last(body)
     part = partial(Chunk, occurred_at=dated, final_score=found_score(facts), fields=fields)
-    return [
-        part(heading_path=heading_path, text=piece.rstrip())
-        for heading_path, piece in _pieces(sections, counter, max_tokens)
-    ]
+    return [part(heading_path=heading_path, text=piece.rstrip()) for heading_path, piece in _pieces(sections, counter)]
 
 
 _CHANGELOG = re.compile(
@@ -145,16 +139,14 @@ def _with_bare_headings(sections: Sequence[_ReportSection]) -> list[_ReportSecti
     return list(sections)
 
 
-def _pieces(
-    sections: Sequence[_ReportSection], counter: TokenCounter, max_tokens: int
-) -> Iterator[tuple[tuple[str, ...], str]]:
+def _pieces(sections: Sequence[_ReportSection], counter: TokenCounter) -> Iterator[tuple[tuple[str, ...], str]]:
     spoken = [section for section in sections if says_something("".join(text for _, text in section.blocks))]
     for group in _together(spoken, counter):
         if len(group) == 1:
-            yield from _cut(group[0].heading_path, group[0].blocks, counter, max_tokens)
+            yield from _cut(group[0].heading_path, group[0].blocks, counter)
         else:
             blocks = [(_PARAGRAPH, section.heading + "".join(text for _, text in section.blocks)) for section in group]
-            yield from _cut(group[0].heading_path[:-1], blocks, counter, max_tokens)
+            yield from _cut(group[0].heading_path[:-1], blocks, counter)
 
 
 def _together(sections: Sequence[_ReportSection], counter: TokenCounter) -> Iterator[list[_ReportSection]]:
@@ -175,10 +167,9 @@ def _together(sections: Sequence[_ReportSection], counter: TokenCounter) -> Iter
 
 
 def _cut(
-    heading_path: tuple[str, ...], blocks: Sequence[tuple[str, str]], counter: TokenCounter, max_tokens: int
+    heading_path: tuple[str, ...], blocks: Sequence[tuple[str, str]], counter: TokenCounter
 ) -> Iterator[tuple[tuple[str, ...], str]]:
-    shown, used = fit_heading_path(heading_path, counter, max_tokens - _LEAST_ROOM)
-    room = max_tokens - used
+    shown, room = fit_heading_path(heading_path, counter)
     pieces: list[str] = []
     for (kind, text), count in zip(blocks, counter.count_many([text for _, text in blocks]), strict=True):
         pieces += [text] if count <= room else _split_block(kind, text, room, counter)
@@ -210,7 +201,7 @@ def _split_fence(text: str, room: int, counter: TokenCounter) -> list[str]:
 def _lines_in_groups(top: str, lines: Sequence[str], bottom: str, room: int, counter: TokenCounter) -> list[str]:
     """Returns the lines in groups, each between `top` and `bottom`; without these if they leave no room."""
     inner = room - counter.count(top + bottom)
-    if inner < _LEAST_ROOM // 2:
+    if inner < LEAST_ROOM // 2:
         top, bottom, inner = "", "", room
     whole = split_to_fit(lines, counter, inner)
     groups = pack_pieces(whole, counter.count_many(whole), inner, "")

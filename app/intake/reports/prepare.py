@@ -40,8 +40,6 @@ from app.storage.memories.memory import TAG_LIMIT, TAGS_LIMIT, MemoryRow, NewMem
 _CHUNKER_VERSION = 11
 """Version of the chunker. It is part of every file's hash, so a new version chunks all files again."""
 HASH_BYTES = 16
-MAX_TOKENS = 254
-"""Tokens of a chunk at most: the model's window of 256 without the two tokens that frame a sequence."""
 _TOKEN_CHARACTERS = 16
 """So many characters count as at least one token. Prose has 4 to 5 a token, a padded table 10. A chunk has at most
 4,064."""
@@ -240,19 +238,10 @@ def path_tags(path: PurePosixPath) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if name.strip("./")))[:TAGS_LIMIT]
 
 
-def chunk_report(
-    path: PurePosixPath, content: bytes, counter: TokenCounter, *, max_tokens: int = MAX_TOKENS
-) -> list[Chunk]:
-    """Returns the chunks of a report's content, as `chunk_document` does."""
-    return chunk_document(path, read_report(path, content, mask=False), counter, max_tokens=max_tokens)
-
-
-def chunk_document(
-    path: PurePosixPath, document: Document, counter: TokenCounter, *, max_tokens: int = MAX_TOKENS
-) -> list[Chunk]:
+def chunk_document(path: PurePosixPath, document: Document, counter: TokenCounter) -> list[Chunk]:
     """Returns the chunks of a document: by headings for Markdown, by structure for JSON.
 
-    The title and text of a chunk have at most `max_tokens` together. Chunks without content are left out. The same
+    The title and text of a chunk have at most `MAX_TOKENS` together. Chunks without content are left out. The same
     document gives the same chunks.
 
     Raises:
@@ -260,9 +249,9 @@ def chunk_document(
     """
     name, bounded = readable(path), _Bounded(counter)
     if document.is_json:
-        found = chunk_json(document.value, name, bounded, max_tokens)
+        found = chunk_json(document.value, name, bounded)
     else:
-        found = chunk_markdown(document.facts, document.body, name, bounded, max_tokens)
+        found = chunk_markdown(document.facts, document.body, name, bounded)
     if chunks := [chunk for chunk in found if has_content(chunk.text)]:
         return chunks
     raise EmptyReport("", "is empty: nothing in it states anything besides headings and dates")

@@ -12,9 +12,9 @@ from app.errors import InvalidInput
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.text.document import read_document
 from app.foundation.text.scores import found_date, found_score, written_date
-from app.intake.reports.chunk import MOST_FIELDS, Chunk, has_content, is_scalar, metadata_of_scalars
+from app.intake.reports.chunk import MAX_TOKENS, MOST_FIELDS, Chunk, has_content, is_scalar, metadata_of_scalars
 from app.intake.reports.markdown import chunk_markdown
-from app.intake.reports.prepare import MAX_TOKENS, chunk_document, chunk_report, path_tags, read_report
+from app.intake.reports.prepare import chunk_document, path_tags, read_report
 from tests.growth import assert_linear
 
 SECTION = "The judge asked for sources in each of the versions, and none of them had any that could be opened."
@@ -22,7 +22,8 @@ SECTION = "The judge asked for sources in each of the versions, and none of them
 
 def chunks_of(name: str, content: str | bytes, counter: TokenCounter) -> list[Chunk]:
     raw = content if isinstance(content, bytes) else content.encode()
-    found = chunk_report(PurePosixPath(name), raw, counter)
+    path = PurePosixPath(name)
+    found = chunk_document(path, read_report(path, raw, mask=False), counter)
     for chunk in found:
         assert counter.count(f"{chunk.title}\n{chunk.text}") <= MAX_TOKENS
         assert any(letter.isalnum() for letter in chunk.text)
@@ -214,7 +215,7 @@ def test_a_document_of_nothing_but_numbers_is_summarised(counter: TokenCounter) 
 )
 def test_a_bad_file_is_refused_with_its_reason(name: str, content: bytes, reason: str, counter: TokenCounter) -> None:
     with pytest.raises(InvalidInput, match=reason):
-        chunk_report(PurePosixPath(name), content, counter)
+        chunks_of(name, content, counter)
 
 
 HASHES = ["#" * depth for depth in range(1, 7)]
@@ -250,7 +251,7 @@ def test_hostile_documents_give_chunks_that_fit(name: str, counter: TokenCounter
 @given(text=st.text(alphabet="#-*|`> \n\tabc1.é", max_size=400))
 def test_any_markdown_keeps_its_words(text: str, counter: TokenCounter) -> None:
     document = read_document(text, ".md")
-    found = chunk_markdown(document.facts, document.body, "x", counter, MAX_TOKENS)
+    found = chunk_markdown(document.facts, document.body, "x", counter)
     said = " ".join(f"{chunk.title} {chunk.text}" for chunk in found)
     for word in text.replace("|", " ").replace("`", " ").split():
         if word.isalnum() and found:
