@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
@@ -44,10 +44,6 @@ class Vectors:
 
     model: StoredModel | None = None
     found: Mapping[bytes, Passages] = field(default_factory=dict)
-
-    def of(self, model: StoredModel, digests: Set[bytes]) -> dict[bytes, Passages]:
-        """Returns the vectors of this model for these content hashes."""
-        return {digest: self.found[digest] for digest in digests & self.found.keys() if self.model == model}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,11 +238,6 @@ class _Embedding(NamedTuple):
     window: Sequence[Prepared]
     vectors: asyncio.Task[Vectors]
 
-    @property
-    def digests(self) -> set[bytes]:
-        """The content hashes of its chunks."""
-        return {row.content_hash for prepared in self.window for row in prepared.rows}
-
 
 class Pipeline:
     """Embeds one window of chunks while the one before is written and the files of the next are read and chunked.
@@ -259,8 +250,6 @@ class Pipeline:
         self._window: list[Prepared] = []
         self._embeddings: deque[_Embedding] = deque()
         """At most two windows, the earlier one first."""
-        self._vectors = _NO_VECTORS
-        """The vectors of the window that is being written."""
         self._writing: asyncio.Task[None] | None = None
 
     async def add(self, prepared: Prepared) -> None:
@@ -294,10 +283,8 @@ class Pipeline:
 
     async def _hand_on(self) -> None:
         window, self._window = self._window, []
-        coming = self._embeddings[-1] if self._embeddings else None
-        vectors = asyncio.create_task(vectors_of(self._state, window, self._vectors, coming))
-        self._embeddings.append(_Embedding(window, vectors))
-        if coming is not None:
+        self._embeddings.append(_Embedding(window, asyncio.create_task(vectors_of(self._state, window))))
+        if len(self._embeddings) > 1:
             await self._write_next()
 
     async def _write_next(self) -> None:
@@ -305,8 +292,8 @@ class Pipeline:
         embedding = self._embeddings[0]
         await _wait_for_all(embedding.vectors, self._writing)
         self._embeddings.popleft()
-        self._vectors = embedding.vectors.result()
-        self._writing = asyncio.create_task(_apply_window(self._state, embedding.window, self._vectors))
+        vectors = embedding.vectors.result()
+        self._writing = asyncio.create_task(_apply_window(self._state, embedding.window, vectors))
 
 
 async def _apply_window(
@@ -344,34 +331,20 @@ async def _wait_for_all(*tasks: asyncio.Task[Any] | None) -> None:
         task.result()
 
 
-async def vectors_of(
-    state: IngestionState, window: Sequence[Prepared], written: Vectors = _NO_VECTORS, coming: _Embedding | None = None
-) -> Vectors:
-    """Returns a vector for each text of the window.
-
-    A text is not embedded again if its vector is stored, was made for the window that is being `written`, or is
-    being made for the window before this one, which is still `coming`.
+async def vectors_of(state: IngestionState, window: Sequence[Prepared]) -> Vectors:
+    """Returns a vector for each text of the window. A text is not embedded again if its vector is stored.
 
     Each window looks up the model, because the store may move to another one during a long ingestion.
     """
     rows = {row.content_hash: row for prepared in window for row in prepared.rows}
-    if state.options.dry_run:
+    if state.options.dry_run or not rows:
         return _NO_VECTORS
-    return await _made_vectors(state, rows, written, coming)
-
-
-async def _made_vectors(
-    state: IngestionState, rows: Mapping[bytes, MemoryRow], written: Vectors, coming: _Embedding | None
-) -> Vectors:
     model = await Embedder(database=state.database, provider=state.provider).serving_model()
     speaker = None if model is None else provider_of_model(state.provider, model.name)
-    if model is None or speaker is None or not rows:
+    if model is None or speaker is None:
         return _NO_VECTORS
-    repeated = rows.keys() & (coming.digests if coming is not None else set[bytes]())
-    found = written.of(model, rows.keys() - repeated)
-    missing = [row for digest, row in rows.items() if digest not in found and digest not in repeated]
-    found |= await _stored_vectors(state, model, missing)
-    fresh = [row for row in missing if row.content_hash not in found]
+    found = await _stored_vectors(state, model, list(rows.values()))
+    fresh = [row for digest, row in rows.items() if digest not in found]
     try:
         with span("ingestion.embed", chunks=len(fresh)):
             texts = await cut(speaker, [(row.memory.title, row.memory.body) for row in fresh])
@@ -381,8 +354,6 @@ async def _made_vectors(
         logger.warning("stored without vectors", chunks=len(fresh), reason=state.degraded, exc_info=True)
     else:
         found |= {row.content_hash: parts for row, parts in zip(fresh, made, strict=True)}
-    if coming is not None and repeated:
-        found |= (await coming.vectors).of(model, repeated)
     return Vectors(model=model, found=found)
 
 
