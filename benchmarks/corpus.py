@@ -12,7 +12,6 @@ from app.foundation.db.database import Database
 from app.foundation.db.session import LINK
 from app.storage.index.indexing import STALE_AT_WRITES
 from app.storage.index.service import build_indexes, lacks_an_index
-from app.storage.links.service import many_pending
 from app.storage.memories.memory import GivenVector, NewMemory, SourceReference
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
@@ -139,6 +138,7 @@ async def until_linked(database: Database) -> None:
     async with database.across() as session:
         await session.enqueue(LINK)
     while True:
-        if not await many_pending(database.across, 0):
-            return
+        async with database.across() as session:
+            if not await session.value("SELECT count(*) FROM pending_links"):
+                return
         await asyncio.sleep(0.2)

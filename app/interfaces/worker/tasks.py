@@ -140,10 +140,10 @@ async def link_pending_task(context: JobContext, seen: int | None = None) -> Non
 async def _link(services: Services) -> None:
     """Links twice, a moment apart, as `_embed` does."""
     across = services.database.across
-    done, over = await services.links.link_slice(across, seconds=SLICE_SECONDS)
+    done, over = await services.links.link_pending(across, seconds=SLICE_SECONDS)
     if over:
         await asyncio.sleep(SETTLE_SECONDS)
-        more, over = await services.links.link_slice(across, seconds=SLICE_SECONDS)
+        more, over = await services.links.link_pending(across, seconds=SLICE_SECONDS)
         done += more
     if done:
         logger.info("linked", memories=done)

@@ -34,10 +34,7 @@ SELECT workspace_id FROM pending_links WHERE step = %(step)s AND workspace_id <>
 """
 
 _MORE_PENDING = """
-SELECT count(*) > %(count)s FROM (
-    SELECT 1 FROM pending_links WHERE NOT (step = %(vectors)s AND workspace_id = ANY(%(without)s::bigint[]))
-    LIMIT %(count)s::integer + 1
-) AS few
+SELECT count(*) > %(count)s FROM (SELECT FROM pending_links WHERE step = %(step)s LIMIT %(count)s::integer + 1) AS few
 """
 
 _PENDING_TEXTS = """
@@ -95,13 +92,9 @@ async def pending_workspace(session: Session, step: str, *, without: Collection[
     return None if found is None else int(found)
 
 
-async def more_pending(session: Session, count: int, *, without: Collection[int] = ()) -> bool:
-    """Tells whether more than `count` steps are pending, without the vector steps of the workspaces in `without`.
-
-    The session sees all workspaces.
-    """
-    given = {"count": count, "vectors": VECTORS, "without": list(without)}
-    return bool(await session.value(_MORE_PENDING, given))
+async def more_pending(session: Session, count: int) -> bool:
+    """Tells whether more than `count` memories are pending to be linked by their words, in all workspaces together."""
+    return bool(await session.value(_MORE_PENDING, {"count": count, "step": WORDS}))
 
 
 async def pending_texts(session: Session, limit: int) -> list[LinkText]:

@@ -49,7 +49,7 @@ _SIMILAR_FROM = 0.7
 """Least cosine similarity, of the bundled model: on LoCoMo dev 0.7 gives one link a message, 0.6 three, 0.8 one in
 six."""
 MANY = 2_000
-"""Number of pending steps that take about 10 s."""
+"""Number of memories that take about 10 s."""
 VECTOR_BATCH = 100
 """Memories compared in one statement; each takes up to 5 ms in a workspace without a vector index."""
 MOST_AT_ONCE = 10_000
@@ -65,30 +65,15 @@ class LinkedSlice(NamedTuple):
     """True if no pending memory can be linked now."""
 
 
-async def many_pending(across: Across, count: int = MANY) -> bool:
-    """Tells whether more than `count` pending steps can be done now.
-
-    Linking MANY takes long, so it is better to wait until no more memories arrive.
-    """
+async def many_pending(across: Across) -> bool:
+    """Tells whether linking by words takes so long that it is better to wait until no more memories arrive."""
     async with across() as session:
-        if not await lookup.more_pending(session, count):
-            return False
-    # This is read only if it can matter, because it counts all vectors.
-    unindexed = await _workspaces_without_index(across)
-    async with across() as session:
-        return not unindexed or await lookup.more_pending(session, count, without=unindexed)
+        return await lookup.more_pending(session, MANY)
 
 
 async def _pending(across: Across, step: str, *, without: Collection[int] = ()) -> int | None:
     async with across() as session:
         return await lookup.pending_workspace(session, step, without=without)
-
-
-async def _workspaces_without_index(across: Across) -> Collection[int]:
-    """Returns the large workspaces without a vector index: to compare all their memories would take hours."""
-    async with across() as session:
-        model = await models.active_model(session)
-        return [] if model is None else await vectors.crowded_workspaces(session, model)
 
 
 def _together(pending: Sequence[LinkText]) -> Sequence[LinkText]:
@@ -126,18 +111,11 @@ class Links:
 
     database: Database
 
-    async def link_pending(self, across: Across) -> int:
-        """Links all pending memories, by vectors if the workspace is small or has its index.
+    async def link_pending(self, across: Across, *, seconds: float = math.inf) -> LinkedSlice:
+        """Links pending memories for about `seconds`, by vectors if the workspace is small or has its index.
 
-        Safe to kill and to run twice at once: links are written whole as their memories leave the queue, and only once.
-        Returns the number of memories that were linked by words.
-        """
-        return (await self.link_slice(across, seconds=math.inf)).memories
-
-    async def link_slice(self, across: Across, *, seconds: float) -> LinkedSlice:
-        """Links as `link_pending` does, for about `seconds`.
-
-        It begins no batch after that time, but always does one of each step.
+        It begins no batch after that time, but always does one of each step. Safe to kill and to run twice at once:
+        links are written whole as their memories leave the queue, and only once.
         """
         done, end = 0, time.monotonic() + seconds
         while (workspace_id := await _pending(across, WORDS)) is not None:
@@ -146,7 +124,10 @@ class Links:
             done += await self._link_by_words(workspace_id)
         if await _pending(across, VECTORS) is None:
             return LinkedSlice(done, over=True)
-        unindexed = await _workspaces_without_index(across)
+        async with across() as session:
+            model = await models.active_model(session)
+            # To compare all memories of a large workspace without an index would take hours.
+            unindexed = [] if model is None else await vectors.crowded_workspaces(session, model)
         compared = False
         while (workspace_id := await _pending(across, VECTORS, without=unindexed)) is not None:
             if compared and time.monotonic() >= end:

@@ -42,7 +42,7 @@ class Linked:
 
     async def link(self) -> int:
         """Link all that is pending; returns how many memories."""
-        return await Links(database=self.database).link_pending(self.database.across)
+        return (await Links(database=self.database).link_pending(self.database.across)).memories
 
     async def elsewhere(self) -> "Linked":
         """Returns a second workspace."""
