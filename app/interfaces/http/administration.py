@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from litestar import Controller, Request, delete, get, patch, post, put
+from litestar import Controller, Request
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
@@ -15,13 +15,15 @@ from app.errors import Forbidden, check
 from app.foundation.text.data import unstorable
 from app.interfaces.http.admission import is_panels
 from app.interfaces.http.context import Call, ThisCall, key_of, name_in_path
-from app.interfaces.http.schemas import PROBLEMS, Input
+from app.interfaces.http.schemas import Input, delete, get, patch, post, put
 from app.operations import access
 from app.operations.forget import Forgotten, Phrases
 from app.operations.maintenance import ForgottenUser, Maintenance, User
 from app.recall.tuning import Tuning, TuningChange
 from app.storage.memories.service import LARGEST_PAGE
-from app.storage.tenants.keys import EVERYTHING, MadeKey, NewKey, RequestLimit, StoredKey
+from app.storage.tenants.keys import ADMIN, EVERYTHING, MadeKey, NewKey, RequestLimit, StoredKey
+
+_FOR_ADMINS = {"scope": ADMIN}
 
 
 class KeyLimitInput(Input):
@@ -53,36 +55,39 @@ class KeysController(Controller):
     """Manages keys."""
 
     path = "/api/keys"
+    opt = _FOR_ADMINS
     tags = ("keys",)
     guards = (_known_caller,)
 
-    @get(responses=PROBLEMS)
+    @get()
     async def page(self, call: ThisCall) -> Sequence[StoredKey]:
         """The keys that the caller's own may manage, the newest first, revoked and expired ones among them."""
         return await _keys(call).list_all()
 
-    @post(responses=PROBLEMS)
+    @post(
+        status_code=201,
+    )
     async def make(self, call: ThisCall, data: JSONBody[NewKey]) -> MadeKey:
         """Make a key. The answer has its secret, which is shown this once."""
         made = await _keys(call).make(data)
         call.context.keys.forget()
         return made
 
-    @put("/{key_id:uuid}/limits", responses=PROBLEMS)
+    @put("/{key_id:uuid}/limits")
     async def limit(self, key_id: FromPath[UUID], call: ThisCall, data: JSONBody[KeyLimitInput]) -> StoredKey:
         """Limit the use of a key. Only a key of all workspaces may do it."""
         limited = await _keys(call).limit(key_id, data.requests_per_minute)
         call.context.keys.forget()
         return limited
 
-    @delete("/{key_id:uuid}", status_code=200, responses=PROBLEMS)
+    @delete("/{key_id:uuid}")
     async def revoke(self, key_id: FromPath[UUID], call: ThisCall) -> StoredKey:
         """Revoke a key for good; a second time changes nothing."""
         revoked = await _keys(call).revoke(key_id)
         call.context.keys.forget()
         return revoked
 
-    @post("/{key_id:uuid}/rotate", responses=PROBLEMS)
+    @post("/{key_id:uuid}/rotate", status_code=201)
     async def rotate(self, key_id: FromPath[UUID], call: ThisCall, data: JSONBody[RotationInput]) -> MadeKey:
         """Make a key in place of another, which stays valid for the overlap."""
         overlap = timedelta(seconds=data.overlap_seconds)
@@ -108,7 +113,7 @@ class UsersController(Controller):
     path = "/api"
     tags = ("users",)
 
-    @get("/users", responses=PROBLEMS)
+    @get("/users")
     async def users(
         self,
         call: ThisCall,
@@ -121,7 +126,7 @@ class UsersController(Controller):
         following = found[-1].name if len(found) == limit else None
         return UserPage(users=found, next=following)
 
-    @delete("/users/{user:path}", status_code=200, responses=PROBLEMS)
+    @delete("/users/{user:path}", opt=_FOR_ADMINS)
     async def remove(self, user: FromPath[str], call: ThisCall, request: Request[Any, Any, Any]) -> ForgottenUser:
         """Destroy everything of a user: memories, sessions, cues, runs, recalls, activations, contexts, items, ratings.
 
@@ -145,7 +150,7 @@ class ForgetController(Controller):
     path = "/api"
     tags = ("workspaces",)
 
-    @post("/forget", status_code=200, responses=PROBLEMS)
+    @post("/forget", opt=_FOR_ADMINS)
     async def forget(self, call: ThisCall, data: JSONBody[ForgetInput]) -> Forgotten:
         """List everything that names a subject, of all users, and with `yes` remove it for good.
 
@@ -169,12 +174,13 @@ class AuditPage(Struct, frozen=True):
 
 
 class AuditController(Controller):
-    """Shows the audit log. Its route demands the scope `admin`."""
+    """Shows the audit log."""
 
     path = "/api/audit"
+    opt = _FOR_ADMINS
     tags = ("audit",)
 
-    @get(responses=PROBLEMS)
+    @get()
     async def page(
         self,
         call: ThisCall,
@@ -209,12 +215,12 @@ class SettingsController(Controller):
     path = "/api/settings"
     tags = ("settings",)
 
-    @get(responses=PROBLEMS)
+    @get()
     async def settings(self, call: ThisCall) -> Tuning:
         """The settings of the workspace: what every workspace has, or its own in its place."""
         return Tuning.of(await call.tenant())
 
-    @patch(responses=PROBLEMS)
+    @patch()
     async def change(self, call: ThisCall, data: JSONBody[TuningChange]) -> Tuning:
         """Set roles and action types by name, take one away with null, and let effects count in the ranking or not."""
         return await call.services.tunings.change(await call.tenant(), data)

@@ -25,7 +25,7 @@ from app.interfaces.http.context import KEY, Metrics, join_session_id, token_of
 from app.interfaces.http.panel import is_open
 from app.interfaces.http.schemas import MEDIA_TYPE, UNEXPECTED, Problem
 from app.settings import Settings
-from app.storage.tenants.keys import ADMIN, EVERYTHING, PREFIX, RATE, READ, SCOPES, WRITE, Key
+from app.storage.tenants.keys import ADMIN, EVERYTHING, PREFIX, SCOPES, Key
 from app.storage.tenants.service import KnownKeys
 
 _MINUTE = 60.0
@@ -76,31 +76,6 @@ class Limits:
 
 
 _OPEN_ROUTES = frozenset({"/health"})
-_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-QUESTIONS = frozenset(
-    {
-        "/api/activate",
-        "/api/check",
-        "/api/contexts",
-        "/api/contexts:compile",
-        "/api/history",
-        "/api/novelty",
-        "/api/search",
-    }
-)
-"""Routes that are asked by POST and change no memory."""
-MIXED = frozenset({"/mcp"})
-"""Routes that demand a scope themselves for each operation that they are asked for."""
-JUDGEMENTS = frozenset(
-    {
-        "/api/activations/{activation_id}/outcome",
-        "/api/feedback/{feedback_id}",
-        "/api/memories/{memory_id}/feedback",
-    }
-)
-KEYS, AUDIT = "/api/keys", "/api/audit"
-_FOR_GOOD = frozenset({("DELETE", "/api/users/{user}"), ("POST", "/api/forget")})
-"""Routes that destroy what no trash keeps."""
 _LOOPBACK = re.compile(r"(localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?", re.IGNORECASE)
 """The names of this machine for itself, in the form of a Host header."""
 _LONGEST_NAME = 100
@@ -204,20 +179,6 @@ class Admission:
         return EVERYTHING if _from_here(scope) else _FOREIGN
 
 
-def scope_of(method: str, route: str) -> str | None:
-    """Returns the scope that a route demands: `write` for what changes something, unless a table above says more.
-
-    None stands for a route of MIXED.
-    """
-    if route.startswith((KEYS, AUDIT)) or (method, route) in _FOR_GOOD:
-        return ADMIN
-    if route in MIXED:
-        return None
-    if method in _SAFE_METHODS:
-        return READ
-    return RATE if route in JUDGEMENTS else READ if route in QUESTIONS else WRITE
-
-
 def header(scope: Scope, name: bytes) -> bytes:
     """Returns the first value of a header; b"" if it is not there."""
     return next((value for key, value in scope["headers"] if key == name), b"")
@@ -243,7 +204,8 @@ def _from_here(scope: HTTPScope) -> bool:
 
 _SANE_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _UNKNOWN_ROUTE = "unknown"
-_WITHOUT_BODY = frozenset({"GET", "HEAD", "OPTIONS"})
+WITHOUT_BODY = frozenset({"GET", "HEAD", "OPTIONS"})
+"""Methods whose requests have no body, and change nothing."""
 _GUARDS = {
     b"x-content-type-options": b"nosniff",
     b"cross-origin-resource-policy": b"same-origin",
@@ -278,7 +240,7 @@ class Frame:
         given = header(scope, b"x-request-id")
         request_id = given.decode() if _SANE_ID.fullmatch(given) else uuid4().hex
         status = 500
-        body = _Body(receive, complete=scope["method"] in _WITHOUT_BODY)
+        body = _Body(receive, complete=scope["method"] in WITHOUT_BODY)
 
         async def sending(message: Message) -> None:
             nonlocal status

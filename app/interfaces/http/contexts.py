@@ -5,12 +5,18 @@ from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
-from litestar import Controller, get, post
+from litestar import Controller
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import Meta, Struct, field
 
 from app.interfaces.http.context import BY_USER, Call, ThisCall
-from app.interfaces.http.schemas import PROBLEMS, Input, convert
+from app.interfaces.http.schemas import (
+    Input,
+    ask,
+    convert,
+    get,
+    post,
+)
 from app.recall.context.compile import ContextComparison, Format, Message, Prefix
 from app.recall.context.representation import (
     GIVEN,
@@ -189,12 +195,12 @@ class ContextsController(Controller):
     path = "/api"
     tags = ("contexts",)
 
-    @post("/contexts", status_code=200, responses=PROBLEMS)
+    @ask("/contexts")
     async def make(self, call: ThisCall, data: JSONBody[ContextInput]) -> ContextView:
         """An agent's context for an observation: hydrated, composed, cut to the budget, compiled, and stored."""
         return _context_view(await context_of(call, data))
 
-    @post("/contexts:compile", status_code=200, responses=PROBLEMS)
+    @ask("/contexts:compile")
     async def compile(self, call: ThisCall, data: JSONBody[CompileInput]) -> ContextView:
         """A representation that was made elsewhere, cut to a budget and compiled. Nothing is looked up or stored."""
         form = data.format or format_for(data.model)
@@ -203,7 +209,7 @@ class ContextsController(Controller):
         )
         return _context_view(found)
 
-    @post("/contexts:compare", status_code=200, responses=PROBLEMS)
+    @post("/contexts:compare")
     async def compare(self, call: ThisCall, data: JSONBody[CompareInput]) -> ContextComparison:
         """The share that each section contributes to a representation, and whether another one says the same."""
         second = None if data.second is None else data.second.representation()
@@ -211,7 +217,7 @@ class ContextsController(Controller):
             data.first.representation(), second, threshold=data.threshold, model=data.first.model
         )
 
-    @get("/contexts", responses=PROBLEMS, dependencies=BY_USER)
+    @get("/contexts", dependencies=BY_USER)
     async def page(
         self,
         call: ThisCall,
@@ -231,7 +237,7 @@ class ContextsController(Controller):
             before=before,
         )
 
-    @get("/contexts/{context_id:uuid}", responses=PROBLEMS, dependencies=BY_USER)
+    @get("/contexts/{context_id:uuid}", dependencies=BY_USER)
     async def show(self, context_id: FromPath[UUID], call: ThisCall) -> ContextView:
         """A context as it was made, byte for byte."""
         return _context_view(await call.services.contexts.get(await call.tenant(), context_id))

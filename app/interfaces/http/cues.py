@@ -6,14 +6,23 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from litestar import Controller, get, patch, post
+from litestar import Controller
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from app.errors import InvalidInput
 from app.interfaces.http.context import BY_USER, Call, IdempotencyKey, ThisCall
 from app.interfaces.http.intake import as_error
-from app.interfaces.http.schemas import PROBLEMS, Input, convert, cursor_of, place_of
+from app.interfaces.http.schemas import (
+    Input,
+    ask,
+    convert,
+    cursor_of,
+    get,
+    patch,
+    place_of,
+    post,
+)
 from app.recall.cues.activate import DEFAULT_BUDGET, LARGEST_BUDGET, LEAST_BUDGET, Activation, PlanAsked
 from app.recall.cues.cue import CONSEQUENCES, LIST_LIMIT, Cue, CueKind, Evidence, NewCue, Severity, Told, Words
 from app.recall.cues.keep import MOST_AT_ONCE, StoredCues
@@ -24,6 +33,7 @@ from app.recall.cues.store import CueFilter
 from app.recall.cues.why.why import Why
 from app.storage.memories.memory import Name, Tags
 from app.storage.memories.service import LARGEST_PAGE
+from app.storage.tenants.keys import RATE
 from app.storage.tenants.workspace import User
 
 State = Literal["active", "proposed", "retired", "superseded"]
@@ -208,7 +218,7 @@ class CuesController(Controller):
     path = "/api"
     tags = ("cues",)
 
-    @post("/cues", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
+    @post("/cues", dependencies=BY_USER)
     async def store(
         self, call: ThisCall, data: JSONBody[CueInput | Annotated[list[CueInput], Meta(max_length=MOST_AT_ONCE)]]
     ) -> KeptView:
@@ -224,13 +234,13 @@ class CuesController(Controller):
         alone = kept.ids[0] if isinstance(data, CueInput) else None
         return convert(kept, KeptView, id=alone)
 
-    @post("/cues:learn", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
+    @post("/cues:learn", dependencies=BY_USER)
     async def learn(self, call: ThisCall, data: JSONBody[Lesson]) -> LearntView:
         """Store a lesson: with the user's trust if `quote` stands in the user's turns of `session`, else an agent's."""
         learnt = await store_lesson(call, data)
         return convert(learnt, LearntView, id=learnt.cue_id, is_known=bool(learnt.kept.known))
 
-    @get("/cues", responses=PROBLEMS, dependencies=BY_USER)
+    @get("/cues", dependencies=BY_USER)
     async def page(
         self,
         call: ThisCall,
@@ -251,12 +261,12 @@ class CuesController(Controller):
         following = cursor_of(found[-1].created_at, found[-1].cue_id) if len(found) == limit else None
         return CuePage(cues=found, next=following)
 
-    @get("/cues/{cue_id:uuid}", responses=PROBLEMS, dependencies=BY_USER)
+    @get("/cues/{cue_id:uuid}", dependencies=BY_USER)
     async def show(self, cue_id: FromPath[UUID], call: ThisCall) -> Cue:
         """One cue, of any state."""
         return await call.services.cues.get(await call.tenant(), cue_id)
 
-    @patch("/cues/{cue_id:uuid}", responses=PROBLEMS, dependencies=BY_USER)
+    @patch("/cues/{cue_id:uuid}", dependencies=BY_USER)
     async def edit(self, cue_id: FromPath[UUID], call: ThisCall, data: JSONBody[CueEdit]) -> Cue:
         """Change fields of a cue, or its state. It keeps its id, its evidence and its counts."""
         cues, changed, newer = call.services.cues, data.fields(), data.superseded_by
@@ -268,12 +278,12 @@ class CuesController(Controller):
             cue = await cues.set_state(await call.tenant(), cue_id, state, superseded_by=newer, valid_until=end)
         return cue
 
-    @post("/cues:merge", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
+    @post("/cues:merge", dependencies=BY_USER)
     async def merge(self, call: ThisCall, data: JSONBody[MergeInput]) -> Cue:
         """Merge cues into one that says the same better; the merged ones are superseded by it."""
         return await call.services.cues.merge(await call.tenant(), data.ids, into=data.into)
 
-    @post("/activate", status_code=200, responses=PROBLEMS)
+    @ask("/activate")
     async def activate(
         self, call: ThisCall, data: JSONBody[ActivateInput], idempotency_key: IdempotencyKey = None
     ) -> Activation:
@@ -282,7 +292,7 @@ class CuesController(Controller):
         found = await call.services.activations.activate(await call.asked_by(data.user).tenant(), asked)
         return replace(found, degraded=found.degraded or call.lack)
 
-    @post("/activations/{activation_id:uuid}/outcome", status_code=200, responses=PROBLEMS)
+    @post("/activations/{activation_id:uuid}/outcome", opt={"scope": RATE})
     async def outcome(
         self, activation_id: FromPath[UUID], call: ThisCall, data: JSONBody[ActivationOutcomeInput]
     ) -> LoggedActivation:
@@ -292,7 +302,7 @@ class CuesController(Controller):
         )
 
 
-@get("/api/why", responses=PROBLEMS, tags=["cues"], dependencies=BY_USER)
+@get("/api/why", tags=["cues"], dependencies=BY_USER)
 async def why(
     call: ThisCall,
     subject: Annotated[str, QueryParameter(description="such as `API versioning`, or a whole question")] = "",

@@ -6,7 +6,7 @@ from operator import attrgetter
 from typing import Annotated, Literal
 from uuid import UUID
 
-from litestar import Controller, get, post
+from litestar import Controller
 from litestar.params import JSONBody, QueryParameter
 from msgspec import Meta, Struct
 
@@ -17,7 +17,12 @@ from app.insight.map.drawing import Cluster, Point, ShownMemory
 from app.insight.map.service import FEW, MOST, MapQuestion
 from app.insight.novelty import LONGEST_RESULT, MOST_RESULTS, Novelty
 from app.interfaces.http.context import BY_USER, ThisCall
-from app.interfaces.http.schemas import PROBLEMS, Input, convert
+from app.interfaces.http.schemas import (
+    Input,
+    ask,
+    convert,
+    get,
+)
 from app.storage.memories.memory import NAME_LIMIT
 from app.storage.tenants.workspace import User
 
@@ -72,7 +77,7 @@ class GraphController(Controller):
     path = "/api"
     tags = ("graph",)
 
-    @get("/graph", responses=PROBLEMS, dependencies=BY_USER)
+    @get("/graph", dependencies=BY_USER)
     async def graph(
         self,
         call: ThisCall,
@@ -124,7 +129,7 @@ class NoveltyController(Controller):
     path = "/api"
     tags = ("novelty",)
 
-    @post("/novelty", status_code=200, responses=PROBLEMS)
+    @ask("/novelty")
     async def novelty(self, call: ThisCall, data: JSONBody[NoveltyInput]) -> Novelty:
         """Measure how much each text adds beyond what is stored, with the nearest memories."""
         target = await call.asked_by(data.user).tenant()
@@ -161,7 +166,7 @@ class EffectController(Controller):
     path = "/api/effect"
     tags = ("effect",)
 
-    @get("", responses=PROBLEMS, dependencies=BY_USER)
+    @get("", dependencies=BY_USER)
     async def effect(
         self,
         call: ThisCall,

@@ -11,7 +11,7 @@ from tempfile import NamedTemporaryFile
 from typing import IO, Annotated, Any
 from uuid import UUID
 
-from litestar import Controller, Request, post
+from litestar import Controller, Request
 from litestar.openapi.spec import OpenAPIMediaType, OpenAPIType, Operation, RequestBody, Schema
 from litestar.params import JSONBody
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -23,7 +23,7 @@ from app.intake.reports.scan import SUFFIXES_SHOWN, Discovery, ReportFile, witho
 from app.intake.reports.store import FileOutcome, Ingestion, IngestionOptions
 from app.interfaces.http.context import Metrics, ThisCall, Wait
 from app.interfaces.http.memories import MemoryViewsController
-from app.interfaces.http.schemas import PROBLEMS, DegradedView, Input
+from app.interfaces.http.schemas import DegradedView, Input, post
 from app.recall.retrieval.recall import VECTOR
 from app.storage.memories.gate import INVALID
 from app.storage.memories.memory import URI_LIMIT, Name, NewMemory, Rejection, Remembered
@@ -140,7 +140,7 @@ class BulkOperation(Operation):
 class MemoriesController(MemoryViewsController):
     """Stores and shows memories. One controller has all methods of a path."""
 
-    @post("/memories", status_code=200, responses=PROBLEMS)
+    @post("/memories")
     async def store(self, call: ThisCall, data: JSONBody[NewMemory], wait: Wait = False) -> StoredView:
         """Store one memory. Known text is not stored twice."""
         sent = _Sent(ids=[None])
@@ -151,9 +151,7 @@ class MemoriesController(MemoryViewsController):
             raise as_error(sent.refused[0])
         return await _answer(call.services, tenant, sent, wait=bool(wait))
 
-    @post(
-        "/memories:bulk", status_code=200, responses=PROBLEMS, request_max_body_size=None, operation_class=BulkOperation
-    )
+    @post("/memories:bulk", request_max_body_size=None, operation_class=BulkOperation)
     async def store_many(self, call: ThisCall, request: Request[Any, Any, Any], wait: Wait = False) -> StoredView:
         """Store many memories, one JSON object a line (`application/x-ndjson`), read as a stream.
 
@@ -178,7 +176,7 @@ class ReportsController(Controller):
     path = "/api"
     tags = ("reports",)
 
-    @post("/reports", status_code=200, responses=PROBLEMS, request_max_body_size=_LOG_BODY_BYTES)
+    @post("/reports", request_max_body_size=_LOG_BODY_BYTES)
     async def ingest(self, call: ThisCall, data: JSONBody[ReportInput]) -> FileOutcome:
         """Take in the content of one report file or log of sessions, as `priors ingest` takes a file.
 
@@ -191,7 +189,7 @@ class ReportsController(Controller):
         call.metrics.reports.labels(outcome.status).inc()
         return outcome
 
-    @post("/reports:batch", status_code=200, responses=PROBLEMS, request_max_body_size=_LOG_BODY_BYTES)
+    @post("/reports:batch", request_max_body_size=_LOG_BODY_BYTES)
     async def ingest_files(self, call: ThisCall, data: JSONBody[SentFiles]) -> Ingestion:
         """Take in files of another machine, as `priors ingest` takes those of its own: also moved and deleted ones."""
         check(unstorable({"language": data.language or ""}))
@@ -201,7 +199,7 @@ class ReportsController(Controller):
             call.metrics.reports.labels(outcome.status).inc()
         return found
 
-    @post("/imports", status_code=200, responses=PROBLEMS, request_max_body_size=_LOG_BODY_BYTES)
+    @post("/imports", request_max_body_size=_LOG_BODY_BYTES)
     async def import_file(self, call: ThisCall, data: JSONBody[HarnessFile]) -> Imported:
         """Take in the store of an earlier harness, as `priors import` does: its runs, observations and feedback.
 

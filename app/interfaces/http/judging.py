@@ -6,16 +6,17 @@ from typing import Annotated, Literal
 from uuid import UUID
 
 import msgspec
-from litestar import Controller, delete, get, patch, post
+from litestar import Controller
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from litestar.response import Stream
 from msgspec import Meta, Struct
 
 from app.intake.runs.feedback.store import FeedbackEntry, Rated, Rating, RatingDetails
 from app.interfaces.http.context import BY_USER, IdempotencyKey, ThisCall
-from app.interfaces.http.schemas import PROBLEMS, Input, convert
+from app.interfaces.http.schemas import Input, convert, delete, get, patch, post
 from app.recall.cues.review.probes import MOST_PROBED, ProbeReport, run_probes
 from app.recall.cues.review.review import PATH_LIMIT
+from app.storage.tenants.keys import RATE
 
 _NDJSON = "application/x-ndjson"
 
@@ -32,7 +33,7 @@ class FeedbackController(Controller):
     path = "/api"
     tags = ("feedback",)
 
-    @post("/memories/{memory_id:uuid}/feedback", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
+    @post("/memories/{memory_id:uuid}/feedback", opt={"scope": RATE}, dependencies=BY_USER)
     async def rate(
         self,
         memory_id: FromPath[UUID],
@@ -44,17 +45,17 @@ class FeedbackController(Controller):
         entry = convert(data, FeedbackEntry, memory_id=memory_id, idempotency_key=idempotency_key)
         return await call.services.ratings.rate(await call.tenant(), entry)
 
-    @get("/memories/{memory_id:uuid}/feedback", responses=PROBLEMS, dependencies=BY_USER)
+    @get("/memories/{memory_id:uuid}/feedback", dependencies=BY_USER)
     async def ratings(self, memory_id: FromPath[UUID], call: ThisCall) -> Sequence[Rating]:
         """A memory's ratings in their order, each with when it was undone."""
         return await call.services.ratings.of_memory(await call.tenant(), memory_id)
 
-    @delete("/feedback/{feedback_id:uuid}", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
+    @delete("/feedback/{feedback_id:uuid}", opt={"scope": RATE}, dependencies=BY_USER)
     async def undo(self, feedback_id: FromPath[UUID], call: ThisCall) -> Rated:
         """Take a rating back; the log keeps both."""
         return await call.services.ratings.undo(await call.tenant(), feedback_id)
 
-    @get("/feedback/export", responses=PROBLEMS, media_type=_NDJSON, dependencies=BY_USER)
+    @get("/feedback/export", media_type=_NDJSON, dependencies=BY_USER)
     async def export(
         self,
         call: ThisCall,
@@ -118,14 +119,14 @@ class TendingController(Controller):
     path = "/api"
     tags = ("cues",)
 
-    @post("/cues:tend", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
+    @post("/cues:tend", dependencies=BY_USER)
     async def tend(self, call: ThisCall) -> TendedView:
         """Merge near-duplicate cues, and propose what else should change. A worker does it each night."""
         owned = await call.writer()
         await call.services.mining.judge_precedents(owned)
         return convert(await call.services.reviews.review(owned), TendedView)
 
-    @get("/proposals", responses=PROBLEMS, dependencies=BY_USER)
+    @get("/proposals", dependencies=BY_USER)
     async def proposals(
         self,
         call: ThisCall,
@@ -138,7 +139,7 @@ class TendingController(Controller):
         found = await call.services.reviews.page(await call.tenant(), state=in_state, limit=limit)
         return convert(found, list[ProposalView])
 
-    @patch("/proposals/{proposal_id:uuid}", responses=PROBLEMS)
+    @patch("/proposals/{proposal_id:uuid}")
     async def decide(self, proposal_id: FromPath[UUID], call: ThisCall, data: JSONBody[DecisionInput]) -> ProposalView:
         """Accept a proposal, which changes its cues, or decline it; or take the decision back."""
         reviews, tenant = call.services.reviews, await call.tenant()
@@ -149,7 +150,7 @@ class TendingController(Controller):
             found = await reviews.decide(tenant, proposal_id, accept=accept, artifact=data.artifact)
         return convert(found, ProposalView)
 
-    @post("/probes:run", status_code=200, responses=PROBLEMS)
+    @post("/probes:run")
     async def probe(
         self, call: ThisCall, limit: Annotated[int, QueryParameter(ge=1, le=MOST_PROBED)] = 50
     ) -> ProbeReport:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
-from litestar import Controller, Request, get, patch, post
+from litestar import Controller, Request
 from litestar.di import NamedDependency, Provide
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import Meta, Struct
@@ -18,14 +18,16 @@ from app.intake.runs.run import MemoryUses
 from app.interfaces.http.admission import is_panels
 from app.interfaces.http.context import BY_USER, ThisCall
 from app.interfaces.http.schemas import (
-    PROBLEMS,
     Input,
     ListedMemory,
     MemoryView,
     cursor_of,
+    get,
     listed_memory,
     memory_view,
+    patch,
     place_of,
+    post,
     sort_value,
 )
 from app.storage.links.relations import LEAST_WEIGHT, RELATION_FORM, Link, Linked
@@ -201,9 +203,7 @@ class MemoryViewsController(Controller):
     path = "/api"
     tags = ("memories",)
 
-    @get(
-        "/memories", responses=PROBLEMS, dependencies=BY_USER | {"options": Provide(_PageOptions, sync_to_thread=False)}
-    )
+    @get("/memories", dependencies=BY_USER | {"options": Provide(_PageOptions, sync_to_thread=False)})
     async def page(self, call: ThisCall, options: NamedDependency[_PageOptions]) -> MemoryPage:
         """Memories of a state that meet every condition, in an order; without more, the live ones, newest first."""
         order = options.sorted_by()
@@ -233,12 +233,12 @@ class MemoryViewsController(Controller):
             memories = [listed_memory(memory) for memory in found.memories]
         return MemoryPage(memories=memories, next=following, total=found.total)
 
-    @get("/memories/facets", responses=PROBLEMS, dependencies=BY_USER)
+    @get("/memories/facets", dependencies=BY_USER)
     async def facets(self, call: ThisCall) -> browse.Facets:
         """Kinds, task types, verdicts and tags to filter by, each with its count among the newest 100,000."""
         return await call.services.memories.facets(await call.tenant())
 
-    @get("/memories/{memory_id:uuid}/around", responses=PROBLEMS, dependencies=BY_USER)
+    @get("/memories/{memory_id:uuid}/around", dependencies=BY_USER)
     async def around(self, memory_id: FromPath[UUID], call: ThisCall) -> AroundView:
         """The neighbours of a memory in its source, its links, and its runs."""
         tenant = await call.tenant()
@@ -247,12 +247,12 @@ class MemoryViewsController(Controller):
         runs = await call.services.runs.uses(tenant, memory_id)
         return AroundView([memory_view(memory) for memory in neighbours], links, runs)
 
-    @get("/memories/{memory_id:uuid}", responses=PROBLEMS, dependencies=BY_USER)
+    @get("/memories/{memory_id:uuid}", dependencies=BY_USER)
     async def show(self, memory_id: FromPath[UUID], call: ThisCall) -> MemoryView:
         """One memory, live or retired."""
         return memory_view(await call.services.memories.get(await call.tenant(), memory_id=memory_id))
 
-    @get("/memories/{memory_id:uuid}/same", responses=PROBLEMS, dependencies=BY_USER)
+    @get("/memories/{memory_id:uuid}/same", dependencies=BY_USER)
     async def same(self, memory_id: FromPath[UUID], call: ThisCall, phrase: Phrase = "") -> SameView:
         """The memory and all live ones that say the same: copies, cues, what they quote, what was derived of it.
 
@@ -261,12 +261,12 @@ class MemoryViewsController(Controller):
         same = await call.services.same_texts.find(await call.tenant(), memory_id, phrase)
         return SameView([SayingView(memory_view(one.memory), one.why) for one in same.found], same.more)
 
-    @get("/memories/review-counts", responses=PROBLEMS, dependencies=BY_USER)
+    @get("/memories/review-counts", dependencies=BY_USER)
     async def counts(self, call: ThisCall) -> browse.ReviewCounts:
         """Count the memories to review by state: to prune, quarantined, suspect, deleted and superseded ones."""
         return await call.services.memories.review_counts(await call.tenant())
 
-    @patch("/memories", responses=PROBLEMS, dependencies=BY_USER)
+    @patch("/memories", dependencies=BY_USER)
     async def change(
         self, call: ThisCall, data: JSONBody[MemoriesChange], request: Request[Any, Any, Any]
     ) -> browse.Changed:
@@ -292,7 +292,7 @@ class MemoryViewsController(Controller):
         mask = call.settings.mask_secrets
         return await memories.tag(tenant, ids=ids, tag=tag, mask=mask, remove=remove)
 
-    @get("/sources", responses=PROBLEMS, dependencies=BY_USER)
+    @get("/sources", dependencies=BY_USER)
     async def sources(
         self, call: ThisCall, kind: FromQuery[SourceKind | None] = None, limit: Limit = 50, cursor: Cursor = None
     ) -> SourcePage:
@@ -314,7 +314,7 @@ class LinksController(Controller):
     path = "/api"
     tags = ("links",)
 
-    @post("/links", status_code=200, responses=PROBLEMS)
+    @post("/links")
     async def change(self, call: ThisCall, data: JSONBody[LinksInput]) -> LinksGiven:
         """Link memories, all or none of them, or remove a link. A known link takes the new weight, and `removed` is 0
         for one that is not stored, so a call may be repeated."""

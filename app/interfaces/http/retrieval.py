@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from litestar import Controller, get, post
+from litestar import Controller
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
@@ -13,7 +13,15 @@ from msgspec.structs import replace
 from app.errors import DatabaseUnavailable
 from app.interfaces.http.context import BY_USER, Call, IdempotencyKey, ThisCall
 from app.interfaces.http.cues import PlannedInput
-from app.interfaces.http.schemas import PROBLEMS, DegradedView, HitView, Input, convert, hit_view
+from app.interfaces.http.schemas import (
+    DegradedView,
+    HitView,
+    Input,
+    ask,
+    convert,
+    get,
+    hit_view,
+)
 from app.recall.cues.activate import PLAN_LIMIT, Activation, PlanAsked
 from app.recall.preflight import CheckAsked, PlanCheck
 from app.recall.retrieval.rank.presets import Weights
@@ -253,7 +261,7 @@ class RetrievalController(Controller):
     path = "/api"
     tags = ("retrieval",)
 
-    @post("/search", status_code=200, responses=PROBLEMS)
+    @ask("/search")
     async def search(self, call: ThisCall, data: JSONBody[SearchInput]) -> SearchView:
         """The memories that matter for a query, best first, each with every component of its score."""
         query = _query_of(data, "search")
@@ -267,7 +275,7 @@ class RetrievalController(Controller):
             hits = [hit_view(hit, query.weights, beside[hit.memory.memory_id]) for hit in recall.hits]
         return convert(recall, SearchView, hits=hits, degraded=_degradations(call, recall))
 
-    @post("/history", status_code=200, responses=PROBLEMS)
+    @ask("/history")
     async def history(
         self, call: ThisCall, data: JSONBody[HistoryInput], idempotency_key: IdempotencyKey = None
     ) -> HistoryView:
@@ -291,7 +299,7 @@ class RetrievalController(Controller):
             activation=activation,
         )
 
-    @get("/recalls", responses=PROBLEMS, dependencies=BY_USER)
+    @get("/recalls", dependencies=BY_USER)
     async def recalls(  # noqa: PLR0913, PLR0917 - each is a query parameter
         self,
         call: ThisCall,
@@ -319,14 +327,14 @@ class RetrievalController(Controller):
         )
         return await call.services.recalls.page(await call.tenant(), asked, limit=limit, before=before)
 
-    @get("/recalls:trends", responses=PROBLEMS, dependencies=BY_USER)
+    @get("/recalls:trends", dependencies=BY_USER)
     async def trends(
         self, call: ThisCall, days: Annotated[int, QueryParameter(ge=1, le=_MOST_DAYS)] = 30
     ) -> Sequence[RecallDay]:
         """The latest days, today the last, each with its recalls; those that people tried out do not count."""
         return await call.services.recalls.days(await call.tenant(), days)
 
-    @get("/recalls/{recall_id:uuid}", responses=PROBLEMS, dependencies=BY_USER)
+    @get("/recalls/{recall_id:uuid}", dependencies=BY_USER)
     async def recall(self, recall_id: FromPath[UUID], call: ThisCall) -> LoggedRecall:
         """One logged recall with its hits."""
         return await call.services.recalls.get(await call.tenant(), recall_id)
@@ -343,7 +351,7 @@ class CheckInput(PlannedInput, kw_only=True):
         return CheckAsked(plan=convert(self, PlanAsked), task_type=self.task_type)
 
 
-@post("/api/check", status_code=200, responses=PROBLEMS, tags=["cues"])
+@ask("/api/check", tags=["cues"])
 async def check(call: ThisCall, data: JSONBody[CheckInput]) -> PlanCheck:
     """A verdict for each step of a plan (clear, look again, stop and ask), with the evidence. No model is asked."""
     asking = call.asked_by(data.user)

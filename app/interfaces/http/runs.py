@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
-from litestar import Controller, Request, Response, get, patch, post
+from litestar import Controller, Request, Response
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import UNSET, Struct, UnsetType, field
@@ -24,8 +24,11 @@ from app.interfaces.http.schemas import (
     MemoryView,
     convert,
     cursor_of,
+    get,
     memory_view,
+    patch,
     place_of,
+    post,
 )
 from app.storage.memories.service import LARGEST_PAGE
 from app.storage.tenants.workspace import NOBODY, User, Workspace
@@ -114,7 +117,7 @@ class RunsController(Controller):
     path = "/api"
     tags = ("runs",)
 
-    @get("/runs", responses=PROBLEMS, dependencies=BY_USER)
+    @get("/runs", dependencies=BY_USER)
     async def page(
         self,
         call: ThisCall,
@@ -132,14 +135,14 @@ class RunsController(Controller):
         following = cursor_of(found[-1].created_at, found[-1].run_id) if len(found) == limit else None
         return RunPage(runs=[convert(run, RunSummary) for run in found], next=following)
 
-    @get("/runs/{run_id:path}", responses=PROBLEMS, dependencies=BY_USER)
+    @get("/runs/{run_id:path}", dependencies=BY_USER)
     async def show(self, run_id: FromPath[str], call: ThisCall, request: Request[Any, Any, Any]) -> RunStoryView:
         """A run: which memories it was given, what it produced, how it was judged, and what it left."""
         story = await call.services.runs.get(await call.tenant(), name_in_path(request, _RUNS_PATH, run_id))
         observations = [memory_view(memory) for memory in story.observations]
         return convert(story, RunStoryView, stored=story.run is not None, observations=observations)
 
-    @post("/runs", status_code=200, responses=_SAVED)
+    @post("/runs", responses=_SAVED)
     async def record(self, call: ThisCall, data: JSONBody[RunInput], wait: Wait = False) -> Response[SavedRunView]:
         """Start or complete a run. The same run sent twice is one run. 202 while its observation waits."""
         run = convert(data, NewRun)
@@ -167,7 +170,7 @@ class RunsController(Controller):
             await _settle(call, await call.services.workspaces.get_or_create(tenant), found)
         return Response(found, status_code=_status(found))
 
-    @get("/observations/{observation_id:uuid}", responses=PROBLEMS, dependencies=BY_USER)
+    @get("/observations/{observation_id:uuid}", dependencies=BY_USER)
     async def observation(self, observation_id: FromPath[UUID], call: ThisCall) -> Recorded:
         """Show the state of an observation that was asked for."""
         return await call.services.observations.get(await call.tenant(), observation_id)
@@ -208,14 +211,14 @@ class CasesController(Controller):
     path = "/api"
     tags = ("cases",)
 
-    @get("/cases", responses=PROBLEMS, dependencies=BY_USER)
+    @get("/cases", dependencies=BY_USER)
     async def cases(
         self, call: ThisCall, limit: Annotated[int, QueryParameter(ge=1, le=LARGEST_PAGE)] = LARGEST_PAGE
     ) -> Sequence[CaseSummary]:
         """The test cases that were judged, the latest judged first."""
         return await call.services.cases.page(await call.tenant(), limit=limit)
 
-    @get("/cases/{case:str}", responses=PROBLEMS, dependencies=BY_USER)
+    @get("/cases/{case:str}", dependencies=BY_USER)
     async def case(self, case: FromPath[str], call: ThisCall) -> CaseHistory:
         """A test case: its versions with dates, scores and verdicts, what changed, and its issues over them."""
         return await call.services.cases.get(await call.tenant(), case)

@@ -3,13 +3,14 @@
 import base64
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from http import HTTPStatus
 from operator import getitem
 from types import SimpleNamespace
 from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
+import litestar
 import msgspec
 import structlog
 from litestar import Request, Response
@@ -32,6 +33,7 @@ from app.storage.memories.filters import as_real
 from app.storage.memories.memory import Memory, StoredObservation
 from app.storage.recalls.parts import ScoreParts, parts_of
 from app.storage.recalls.store import Explanation
+from app.storage.tenants.keys import READ
 from app.storage.tenants.workspace import NAME_RULE
 
 MEDIA_TYPE = "application/problem+json"
@@ -85,6 +87,16 @@ PROBLEMS: dict[int, ResponseSpec] = {
     **_spec(503, "the database, or a part that this needs, does not answer"),
     **_spec(507, "the disk of the database is full: nothing can be written"),
 }
+
+
+get = partial(litestar.get, responses=PROBLEMS)
+put = partial(litestar.put, responses=PROBLEMS)
+patch = partial(litestar.patch, responses=PROBLEMS)
+post = partial(litestar.post, status_code=200, responses=PROBLEMS)
+delete = partial(litestar.delete, status_code=200, responses=PROBLEMS)
+ask = partial(post, opt={"scope": READ})
+"""The decorators of routes: each describes the problems, and what is done is answered with 200. What is asked by `ask`
+changes no memory."""
 
 
 def problem_response(request: Request[Any, Any, Any], error: Exception) -> Response[Problem]:

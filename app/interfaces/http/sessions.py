@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Literal
 from uuid import UUID
 
-from litestar import Controller, delete, get, post
+from litestar import Controller
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
@@ -23,7 +23,16 @@ from app.intake.sessions.transcript import ToolUse, Transcript, Turn, title_of
 from app.interfaces.http.context import BY_USER, Call, IdempotencyKey, ThisCall, Wait, session_name
 from app.interfaces.http.intake import embed
 from app.interfaces.http.memories import Cursor, Limit
-from app.interfaces.http.schemas import PROBLEMS, DegradedView, Input, convert, cursor_of, place_of
+from app.interfaces.http.schemas import (
+    DegradedView,
+    Input,
+    convert,
+    cursor_of,
+    delete,
+    get,
+    place_of,
+    post,
+)
 from app.recall.cues.cue import Cue
 from app.storage.memories.memory import NAME_LIMIT, TITLE_LIMIT, URI_LIMIT, Name
 from app.storage.memories.service import LARGEST_PAGE
@@ -185,7 +194,7 @@ class SessionsController(Controller):
     path = "/api"
     tags = ("sessions",)
 
-    @post("/sessions", status_code=200, responses=PROBLEMS)
+    @post("/sessions")
     async def store(self, call: ThisCall, data: JSONBody[SessionInput], wait: Wait = False) -> TakenInView:
         """Store a session. Give all its turns again when it has grown: only what is new or changed is stored.
 
@@ -201,7 +210,7 @@ class SessionsController(Controller):
         )
         return await _answer(call, taken, wait=bool(wait))
 
-    @post("/sessions/{session_id:str}/messages", status_code=200, responses=PROBLEMS)
+    @post("/sessions/{session_id:str}/messages")
     async def append(
         self,
         session_id: FromPath[str],
@@ -226,7 +235,7 @@ class SessionsController(Controller):
         )
         return await _answer(call, taken, wait=bool(wait))
 
-    @get("/sessions/{session_id:str}/messages", responses=PROBLEMS, dependencies=BY_USER)
+    @get("/sessions/{session_id:str}/messages", dependencies=BY_USER)
     async def messages(
         self,
         session_id: FromPath[str],
@@ -241,7 +250,7 @@ class SessionsController(Controller):
         following = found[0].ordinal if len(found) == last and found[0].ordinal else None
         return MessagesView(messages=found, next=following)
 
-    @get("/sessions", responses=PROBLEMS, dependencies=BY_USER)
+    @get("/sessions", dependencies=BY_USER)
     async def sessions(
         self,
         call: ThisCall,
@@ -262,7 +271,7 @@ class SessionsController(Controller):
             following = cursor_of(found[-1].started_at or found[-1].created_at, found[-1].source_id)
         return SessionPage(sessions=found, next=following)
 
-    @get("/sessions/{session_id:str}", responses=PROBLEMS, dependencies=BY_USER)
+    @get("/sessions/{session_id:str}", dependencies=BY_USER)
     async def show(self, session_id: FromPath[str], call: ThisCall) -> SessionDetailView:
         """A session: its turns with their tools, its cues, and the artifacts that it touched."""
         tenant = await call.tenant()
@@ -270,7 +279,7 @@ class SessionsController(Controller):
         cues = await call.services.cues.of_source(tenant, found.session.source_id)
         return _detail_view(found, cues)
 
-    @delete("/sessions/{session_id:str}", status_code=204, responses=PROBLEMS, dependencies=BY_USER)
+    @delete("/sessions/{session_id:str}", status_code=204, dependencies=BY_USER)
     async def remove(self, session_id: FromPath[str], call: ThisCall) -> None:
         """Move all turns of a session to the trash. Its log is not read again; later turns begin it anew."""
         await call.services.sessions.delete(await call.tenant(), session_name(session_id))

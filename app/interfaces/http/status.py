@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from litestar import Controller, Response, get
+from litestar import Controller, Response
 from litestar.datastructures import State
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import QueryParameter
@@ -15,7 +15,7 @@ from msgspec import Struct
 from app.errors import Unavailable
 from app.intake.reports.store import LARGEST_PAGE, LoggedIngestion
 from app.interfaces.http.context import METRICS_TYPE, Call, ThisCall
-from app.interfaces.http.schemas import PROBLEMS, convert
+from app.interfaces.http.schemas import PROBLEMS, convert, get
 from app.operations.status import Overview, Readiness, Status, Tenant
 from app.operations.week import Week
 from app.settings import VERSION
@@ -69,7 +69,7 @@ class HealthController(Controller):
         view = convert(found, ReadyView, storing_examples=bool(call.lack))
         return Response(view, status_code=200 if found.ready else 503)
 
-    @get("/metrics", media_type="text/plain", responses=PROBLEMS)
+    @get("/metrics", media_type="text/plain")
     async def metrics(self, state: State) -> Response[bytes]:
         """The service's counters, as Prometheus reads them."""
         call = Call(state)
@@ -85,7 +85,7 @@ class StatusController(Controller):
     path = "/api"
     tags = ("status",)
 
-    @get("/status", responses=PROBLEMS)
+    @get("/status")
     async def status(self, call: ThisCall) -> StatusView:
         """Show how a workspace is served: mode, pending work, sizes, and how long recalls take."""
         target, loaded = await call.tenant(), call.context.model_loaded
@@ -95,14 +95,14 @@ class StatusController(Controller):
         given["week"] = await Overview(database=call.database).week(target)
         return convert(found, StatusView, version=VERSION, reasons=reasons, **given)
 
-    @get("/workspaces", responses=PROBLEMS)
+    @get("/workspaces")
     async def workspaces(self, call: ThisCall) -> Sequence[Tenant]:
         """The workspaces that something was written to, by name. A key of some workspaces sees those alone."""
         return [
             tenant for tenant in await Overview(database=call.database).workspaces() if call.key.serves(tenant.name)
         ]
 
-    @get("/ingestions", responses=PROBLEMS)
+    @get("/ingestions")
     async def ingestions(
         self,
         call: ThisCall,

@@ -38,7 +38,7 @@ class AgentMount:
     def route(self) -> ASGIRouteHandler:
         """Returns the route to mount."""
 
-        @asgi(_PATH, copy_scope=True)
+        @asgi(_PATH, copy_scope=True, opt={"scope": ""})
         async def mcp(scope: Scope, receive: Receive, send: Send) -> None:
             await self._answer(scope, receive, send)
 

@@ -35,7 +35,7 @@ from app.interfaces.http.administration import (
     SettingsController,
     UsersController,
 )
-from app.interfaces.http.admission import Admission, Frame, scope_of
+from app.interfaces.http.admission import WITHOUT_BODY, Admission, Frame
 from app.interfaces.http.context import ApplicationContext, Metrics, call_of, key_of
 from app.interfaces.http.contexts import ContextsController
 from app.interfaces.http.cues import CuesController, why
@@ -52,6 +52,7 @@ from app.interfaces.http.status import HealthController, StatusController
 from app.interfaces.mcp.mount import AgentMount
 from app.operations.status import Overview
 from app.settings import VERSION, Settings
+from app.storage.tenants.keys import READ, WRITE
 from app.wiring import Services, open_services
 
 _GAUGE_SECONDS = 30.0
@@ -183,11 +184,18 @@ async def _demand_scope(connection: ASGIConnection[Any, Any, Any, Any], handler:
     method, route = str(scope.get("method", "")), str(scope.get("path_template", ""))
     if not actor().operation:  # a command has named its own
         note_operation(f"{method} {route}")
-    demanded = scope_of(method, route)
-    if demanded is not None:
+    if demanded := scope_of(handler, method):
         key_of(scope).demand(demanded)
     if connection.query_params and isinstance(handler, HTTPRouteHandler) and route.startswith("/api/"):
         check_query(connection.query_params, handler)
+
+
+def scope_of(handler: BaseRouteHandler, method: str) -> str:
+    """Returns the scope that a route demands: `write` for what changes something, unless the route says otherwise.
+
+    "" stands for a route that demands one by itself for each operation that it is asked for.
+    """
+    return str(handler.opt.get("scope", READ if method in WITHOUT_BODY else WRITE))
 
 
 def document() -> bytes:
