@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
+from typing import Any
 from uuid import UUID
 
 import structlog
@@ -13,7 +13,6 @@ from procrastinate.blueprints import Blueprint
 from app.errors import Unavailable
 from app.foundation.db.audit import WORKER, Actor, act_as
 from app.foundation.db.session import COMPRESS, DECIDE, EMBED, EMBED_CUES, EXTRACT, INDEX, LINK, MATCH, STATISTICS
-from app.intake.sessions.store import extraction_lock
 from app.operations.access import sweep_entries
 from app.operations.maintenance import Maintenance, empty_trash
 from app.recall.cues.review.review import owners_of_cues
@@ -32,6 +31,8 @@ _UPKEEP_PRIORITY = 50
 _RETRY = RetryStrategy(max_attempts=20, exponential_wait=2, retry_exceptions={Unavailable})
 SETTLE_SECONDS = 0.3
 """Time within which a writer commits after it has enqueued a job at the end of its transaction."""
+_OF_A_SUBJECT, _OF_ALL = frozenset({MATCH, EXTRACT, DECIDE, STATISTICS}), frozenset({EMBED, EMBED_CUES, INDEX, LINK})
+"""The tasks that are put off: those of one subject, and those that take what is pending."""
 
 tasks = Blueprint()
 logger = structlog.get_logger()
@@ -44,23 +45,25 @@ def services_of(context: JobContext) -> Services:
     return services
 
 
-@asynccontextmanager
-async def _again_when_it_answers(
-    services: Services, task: str, *, lock: str | None = None, **arguments: int | str
-) -> AsyncIterator[None]:
-    """Enqueues the job again for AGAIN_SECONDS later if a part does not answer, unless one is queued already.
+async def put_off(call_next: Callable[[], Awaitable[Any]], context: JobContext, _worker: object) -> object:
+    """Runs a job; enqueues it again for AGAIN_SECONDS later if a part does not answer, unless one is queued already.
 
     procrastinate's own retry would fail if another job is queued, and would leave this job in the state of running,
     which blocks all jobs of its kind. A job of one subject, which has a lock of its own, begins SETTLE_SECONDS later: a
     writer that saw it in the queue has enqueued none, and commits at this moment.
     """
+    task, lock = context.job.task_name, context.job.queueing_lock
     try:
-        if lock is not None:
+        if task in _OF_A_SUBJECT:
             await asyncio.sleep(SETTLE_SECONDS)
-        yield
+        return await call_next()
     except Unavailable as error:
+        if task not in _OF_A_SUBJECT | _OF_ALL:
+            raise
         logger.warning("a job is put off", task=task, reason=str(error))
-        await _ask(services, task, lock=lock, after=AGAIN_SECONDS, **arguments)
+        arguments: dict[str, Any] = context.job.task_kwargs
+        await _ask(services_of(context), task, lock=lock, after=AGAIN_SECONDS, **arguments)
+        return None
 
 
 async def _ask(
@@ -73,9 +76,7 @@ async def _ask(
 @tasks.task(name=EMBED, pass_context=True, queue="default")
 async def embed_pending_task(context: JobContext) -> None:
     """Embeds pending memories, for SLICE_SECONDS at a time; then asks for the indexes of large workspaces."""
-    services = services_of(context)
-    async with _again_when_it_answers(services, EMBED):
-        await _embed(services)
+    await _embed(services_of(context))
 
 
 async def _embed(services: Services) -> None:
@@ -104,18 +105,17 @@ async def index_vectors_task(context: JobContext, seen: int | None = None) -> No
     """
     services = services_of(context)
     across = services.database.across
-    async with _again_when_it_answers(services, INDEX):
+    if not await indexes.lacks_an_index(across):
+        # A writer that saw this job in the queue has enqueued none, and may have committed after the check.
+        await asyncio.sleep(SETTLE_SECONDS)
         if not await indexes.lacks_an_index(across):
-            # A writer that saw this job in the queue has enqueued none, and may have committed after the check.
-            await asyncio.sleep(SETTLE_SECONDS)
-            if not await indexes.lacks_an_index(across):
-                return
-        now = await indexes.vector_bytes(across)
-        if seen is None or indexes.pouring(seen, now):
-            await _ask(services, INDEX, after=indexes.POURING_SECONDS, seen=now)
-        elif await indexes.build_indexes(across):
-            # Links by vectors had to wait for the index.
-            await _ask(services, LINK)
+            return
+    now = await indexes.vector_bytes(across)
+    if seen is None or indexes.pouring(seen, now):
+        await _ask(services, INDEX, after=indexes.POURING_SECONDS, seen=now)
+    elif await indexes.build_indexes(across):
+        # Links by vectors had to wait for the index.
+        await _ask(services, LINK)
 
 
 @tasks.task(name=LINK, pass_context=True, queue="default")
@@ -126,15 +126,14 @@ async def link_pending_task(context: JobContext, seen: int | None = None) -> Non
     """
     services = services_of(context)
     across = services.database.across
-    async with _again_when_it_answers(services, LINK):
-        if await many_pending(across):
-            now = await indexes.vector_bytes(across)
-            if seen is None or indexes.pouring(seen, now):
-                await _ask(services, LINK, after=indexes.POURING_SECONDS, seen=now)
-                return
-            # Before a writer enqueues the job without this size.
-            await _ask(services, LINK, seen=now)
-        await _link(services)
+    if await many_pending(across):
+        now = await indexes.vector_bytes(across)
+        if seen is None or indexes.pouring(seen, now):
+            await _ask(services, LINK, after=indexes.POURING_SECONDS, seen=now)
+            return
+        # Before a writer enqueues the job without this size.
+        await _ask(services, LINK, seen=now)
+    await _link(services)
 
 
 async def _link(services: Services) -> None:
@@ -154,56 +153,48 @@ async def _link(services: Services) -> None:
 @tasks.task(name=MATCH, pass_context=True, queue="default")
 async def match_issues_task(context: JobContext, workspace_id: int) -> None:
     """Matches the issues of a workspace's cases over their versions."""
-    services, lock = services_of(context), f"{MATCH}:{workspace_id}"
-    async with _again_when_it_answers(services, MATCH, lock=lock, workspace_id=workspace_id):
-        workspace = (await services.workspaces.resolve_id(workspace_id)).of(NOBODY)
-        await services.cases.match(workspace)
+    services = services_of(context)
+    await services.cases.match((await services.workspaces.resolve_id(workspace_id)).of(NOBODY))
 
 
 @tasks.task(name=EXTRACT, pass_context=True, queue="default")
 async def extract_cues_task(context: JobContext, workspace_id: int, session_id: str) -> None:
     """Makes cues and procedures of a session that has changed, and retires those of one that was deleted."""
     services = services_of(context)
-    lock = extraction_lock(workspace_id, session_id)
-    async with _again_when_it_answers(services, EXTRACT, lock=lock, workspace_id=workspace_id, session_id=session_id):
-        workspace = await services.workspaces.resolve_id(workspace_id)
-        owned = await services.session_intake.of_owner(workspace, session_id)
-        await services.extraction.extract_session(owned, session_id)
-        await services.mining.mine(owned, session_id)
+    workspace = await services.workspaces.resolve_id(workspace_id)
+    owned = await services.session_intake.of_owner(workspace, session_id)
+    await services.extraction.extract_session(owned, session_id)
+    await services.mining.mine(owned, session_id)
 
 
 @tasks.task(name=DECIDE, pass_context=True, queue="default")
 async def extract_decision_task(context: JobContext, workspace_id: int, source_id: str) -> None:
     """Makes a cue of a decision record that has changed, and retires that of one that was deleted."""
     services = services_of(context)
-    lock = f"{DECIDE}:{source_id}"
-    async with _again_when_it_answers(services, DECIDE, lock=lock, workspace_id=workspace_id, source_id=source_id):
-        workspace = (await services.workspaces.resolve_id(workspace_id)).of(NOBODY)
-        await services.extraction.extract_decision(workspace, UUID(source_id))
+    workspace = (await services.workspaces.resolve_id(workspace_id)).of(NOBODY)
+    await services.extraction.extract_decision(workspace, UUID(source_id))
 
 
 @tasks.task(name=EMBED_CUES, pass_context=True, queue="default")
 async def embed_cues_task(context: JobContext) -> None:
     """Embeds cues that lack vectors of the served model, for SLICE_SECONDS at a time."""
     services = services_of(context)
-    async with _again_when_it_answers(services, EMBED_CUES):
-        await services.embedder.follow()
-        # A writer that saw this job in the queue has enqueued none, and commits at this moment.
-        await asyncio.sleep(SETTLE_SECONDS)
-        end = time.monotonic() + SLICE_SECONDS
-        done = await services.cues.embed_lacking(services.database.across, seconds=SLICE_SECONDS)
-        if done:
-            logger.info("embedded", cues=done)
-        if done and time.monotonic() >= end:
-            await _ask(services, EMBED_CUES)
+    await services.embedder.follow()
+    # A writer that saw this job in the queue has enqueued none, and commits at this moment.
+    await asyncio.sleep(SETTLE_SECONDS)
+    end = time.monotonic() + SLICE_SECONDS
+    done = await services.cues.embed_lacking(services.database.across, seconds=SLICE_SECONDS)
+    if done:
+        logger.info("embedded", cues=done)
+    if done and time.monotonic() >= end:
+        await _ask(services, EMBED_CUES)
 
 
 @tasks.task(name=STATISTICS, pass_context=True, queue="default")
 async def refresh_statistics_task(context: JobContext, workspace_id: int) -> None:
     """Counts a workspace's lexical statistics again if they are stale."""
-    services, lock = services_of(context), f"{STATISTICS}:{workspace_id}"
-    async with _again_when_it_answers(services, STATISTICS, lock=lock, workspace_id=workspace_id):
-        await services.statistics.refresh(services.database.across, workspace_id, stale=STALE_AT_WRITES)
+    services = services_of(context)
+    await services.statistics.refresh(services.database.across, workspace_id, stale=STALE_AT_WRITES)
 
 
 @tasks.task(name=COMPRESS, pass_context=True, retry=_RETRY, queue="default")

@@ -14,7 +14,7 @@ from procrastinate.manager import JobManager
 from app import tracing
 from app.errors import NotFound
 from app.foundation.db.pool import SERVICE, libpq_url
-from app.interfaces.worker.tasks import services_of, tasks
+from app.interfaces.worker.tasks import put_off, services_of, tasks
 from app.operations.status import Overview
 from app.wiring import Services
 
@@ -107,7 +107,7 @@ def _options(services: Services) -> dict[str, Any]:
         "stalled_worker_timeout": STALLED_SECONDS,
         "delete_jobs": "successful",
         "install_signal_handlers": False,
-        "worker_middleware": [_trace_job, _unless_erased],
+        "worker_middleware": [_trace_job, _unless_erased, put_off],
         "additional_context": {"services": services},
     }
 
