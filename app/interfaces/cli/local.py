@@ -13,7 +13,7 @@ from app.errors import ConfigurationError
 from app.foundation.db.migrations import current, state, upgrade
 from app.interfaces.cli.places import check_store, settings_here, workspace_here
 from app.interfaces.cli.running import Loop, configure_log, run_to_end
-from app.interfaces.http.context import KEY, join_session_id
+from app.interfaces.http.context import KEY, join_name
 from app.interfaces.http.serving.application import create_app
 from app.settings import Settings
 from app.storage.tenants.keys import SCOPES, Key
@@ -33,7 +33,7 @@ class _Bridge(httpx.BaseTransport):
 
         async def asked_by_owner(scope: Scope, receive: Receive, send: Send) -> None:
             request: Any = {**scope, KEY: _OWNER}
-            join_session_id(request)
+            join_name(request)
             await application(request, receive, send)
 
         self._loop, self._transport = loop, httpx.ASGITransport(asked_by_owner)  # type: ignore[arg-type]  # Litestar's types are stricter

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from litestar import Controller, Request
+from litestar import Controller
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
@@ -14,7 +14,7 @@ from msgspec import Meta, Struct
 from app.errors import Forbidden, check
 from app.foundation.text.data import unstorable
 from app.interfaces.http.admission import is_panels
-from app.interfaces.http.context import Call, ThisCall, key_of, name_in_path
+from app.interfaces.http.context import Call, ThisCall, key_of, name_of
 from app.interfaces.http.schemas import Input, delete, get, patch, post, put
 from app.operations import access
 from app.operations.forget import Forgotten, Phrases
@@ -96,9 +96,6 @@ class KeysController(Controller):
         return made
 
 
-_USERS_PATH = b"/api/users/"
-
-
 class UserPage(Struct, frozen=True):
     """Users by name."""
 
@@ -126,14 +123,13 @@ class UsersController(Controller):
         following = found[-1].name if len(found) == limit else None
         return UserPage(users=found, next=following)
 
-    @delete("/users/{user:path}", opt=_FOR_ADMINS)
-    async def remove(self, user: FromPath[str], call: ThisCall, request: Request[Any, Any, Any]) -> ForgottenUser:
+    @delete("/users/{user:str}", opt=_FOR_ADMINS)
+    async def remove(self, user: FromPath[str], call: ThisCall) -> ForgottenUser:
         """Destroy everything of a user: memories, sessions, cues, runs, recalls, activations, contexts, items, ratings.
 
         It does not go to the trash.
         """
-        name = name_in_path(request, _USERS_PATH, user)
-        return await Maintenance(database=call.database).forget_user(await call.tenant(), user=name)
+        return await Maintenance(database=call.database).forget_user(await call.tenant(), user=name_of(user))
 
 
 class ForgetInput(Input):

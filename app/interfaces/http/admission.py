@@ -21,7 +21,7 @@ from app import tracing
 from app.errors import Unavailable
 from app.foundation.db.audit import SIGNED, Actor, acting_as
 from app.foundation.text.data import unstorable
-from app.interfaces.http.context import KEY, Metrics, join_session_id, token_of
+from app.interfaces.http.context import KEY, Metrics, join_name, token_of
 from app.interfaces.http.panel import is_open
 from app.interfaces.http.schemas import MEDIA_TYPE, UNEXPECTED, Problem
 from app.settings import Settings
@@ -261,7 +261,7 @@ class Frame:
                 await _refuse(sending, admitted, scope["path"], request_id)
             else:
                 scope[KEY] = admitted  # type: ignore[literal-required]  # ASGI leaves names with a dot to servers
-                join_session_id(scope)
+                join_name(scope)
                 with acting_as(Actor(_caller(scope, admitted), request_id=request_id, key_id=admitted.key_id)):
                     await self._app(scope, body.receive, sending)
             route = str(scope.get("path_template") or _UNKNOWN_ROUTE)

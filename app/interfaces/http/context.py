@@ -291,41 +291,27 @@ Wait = Annotated[
 ]
 
 
-def name_in_path(request: Request[Any, Any, Any], route: bytes, name: str) -> str:
-    """Returns the name after a route as it was sent: the router joins consecutive slashes into one.
+_NAMED, _MESSAGES = ("/api/sessions/", "/api/runs/", "/api/users/", "/api/cases/"), "/messages"
+"""The routes with a name at their end, and what may follow the id of a session."""
 
-    Raises:
-        InvalidInput: the name is not UTF-8.
+
+def join_name(scope: HTTPScope) -> None:
+    """Makes the name at the end of a path one segment of the path that is routed: a name may have slashes.
+
+    `name_of` reads it.
     """
-    raw = request.scope.get("raw_path")
-    _, found, sent = (raw or b"").partition(route)
-    if not found:
-        return name.removeprefix("/")
-    try:
-        return unquote_to_bytes(sent).decode()
-    except UnicodeDecodeError:
-        message = "its last part is not UTF-8: percent-encode the UTF-8 bytes of the name"
-        raise InvalidInput("path", message) from None
-
-
-SESSIONS, MESSAGES = "/api/sessions/", "/messages"
-
-
-def join_session_id(scope: HTTPScope) -> None:
-    """Makes a session's id one segment of the path that is routed: an id may have slashes, and `/messages` follows it.
-
-    `session_name` reads it.
-    """
-    raw = (scope.get("raw_path") or quote(scope["path"]).encode()).decode("latin-1")
-    _, found, name = raw.partition(SESSIONS)
-    if not (found and name and scope["path"].startswith(SESSIONS)):
+    route = next(filter(scope["path"].startswith, _NAMED), None)
+    if route is None:
         return
-    suffix = MESSAGES if name.endswith(MESSAGES) and name != MESSAGES else ""
-    scope["path"] = SESSIONS + quote(unquote_to_bytes(name.removesuffix(suffix)), safe="") + suffix
+    raw = (scope.get("raw_path") or quote(scope["path"]).encode()).decode("latin-1")
+    _, _, name = raw.partition(route)
+    suffix = _MESSAGES if route == _NAMED[0] and name.endswith(_MESSAGES) and name != _MESSAGES else ""
+    if name:
+        scope["path"] = route + quote(unquote_to_bytes(name.removesuffix(suffix)), safe="") + suffix
 
 
-def session_name(segment: str) -> str:
-    """Returns the id of a session from the segment of its path.
+def name_of(segment: str) -> str:
+    """Returns the name in the segment of a path.
 
     Raises:
         InvalidInput: it is not UTF-8.
@@ -333,5 +319,5 @@ def session_name(segment: str) -> str:
     try:
         return unquote_to_bytes(segment).decode()
     except UnicodeDecodeError:
-        message = "its id is not UTF-8: percent-encode the UTF-8 bytes of the name"
+        message = "its last part is not UTF-8: percent-encode the UTF-8 bytes of the name"
         raise InvalidInput("path", message) from None

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
-from litestar import Controller, Request, Response
+from litestar import Controller, Response
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import UNSET, Struct, UnsetType, field
@@ -16,7 +16,7 @@ from app.intake.cases.cases import CaseHistory
 from app.intake.cases.store import CaseSummary
 from app.intake.runs.observations.observation import Outcome
 from app.intake.runs.run import GivenCue, GivenMemory, NewRun, Recorded, Run, RunFields, RunId
-from app.interfaces.http.context import BY_USER, Call, ThisCall, Wait, name_in_path
+from app.interfaces.http.context import BY_USER, Call, ThisCall, Wait, name_of
 from app.interfaces.http.intake import embed
 from app.interfaces.http.schemas import (
     PROBLEMS,
@@ -32,8 +32,6 @@ from app.interfaces.http.schemas import (
 )
 from app.storage.memories.service import LARGEST_PAGE
 from app.storage.tenants.workspace import NOBODY, User, Workspace
-
-_RUNS_PATH = b"/api/runs/"
 
 
 class RunChange(RunFields, frozen=True, kw_only=True):
@@ -135,10 +133,10 @@ class RunsController(Controller):
         following = cursor_of(found[-1].created_at, found[-1].run_id) if len(found) == limit else None
         return RunPage(runs=[convert(run, RunSummary) for run in found], next=following)
 
-    @get("/runs/{run_id:path}", dependencies=BY_USER)
-    async def show(self, run_id: FromPath[str], call: ThisCall, request: Request[Any, Any, Any]) -> RunStoryView:
+    @get("/runs/{run_id:str}", dependencies=BY_USER)
+    async def show(self, run_id: FromPath[str], call: ThisCall) -> RunStoryView:
         """A run: which memories it was given, what it produced, how it was judged, and what it left."""
-        story = await call.services.runs.get(await call.tenant(), name_in_path(request, _RUNS_PATH, run_id))
+        story = await call.services.runs.get(await call.tenant(), name_of(run_id))
         observations = [memory_view(memory) for memory in story.observations]
         return convert(story, RunStoryView, stored=story.run is not None, observations=observations)
 
@@ -148,17 +146,16 @@ class RunsController(Controller):
         run = convert(data, NewRun)
         return await _record(call.asked_by(data.user), run, remember=data.remember, wait=bool(wait))
 
-    @patch("/runs/{run_id:path}", responses=_SAVED)
+    @patch("/runs/{run_id:str}", responses=_SAVED)
     async def complete(
         self,
         run_id: FromPath[str],
         call: ThisCall,
-        request: Request[Any, Any, Any],
         data: JSONBody[RunChange],
         wait: Wait = False,
     ) -> Response[SavedRunView]:
         """Complete a run; one that was not recorded is recorded whole. 202 while its observation waits."""
-        run = convert(data, NewRun, run_id=name_in_path(request, _RUNS_PATH, run_id))
+        run = convert(data, NewRun, run_id=name_of(run_id))
         return await _record(call.asked_by(data.user), run, remember=data.remember, wait=bool(wait))
 
     @post("/observations", status_code=202, responses=ASKED)
@@ -221,4 +218,4 @@ class CasesController(Controller):
     @get("/cases/{case:str}", dependencies=BY_USER)
     async def case(self, case: FromPath[str], call: ThisCall) -> CaseHistory:
         """A test case: its versions with dates, scores and verdicts, what changed, and its issues over them."""
-        return await call.services.cases.get(await call.tenant(), case)
+        return await call.services.cases.get(await call.tenant(), name_of(case))

@@ -20,7 +20,7 @@ from app.intake.sessions.browse import (
 from app.intake.sessions.store import StoredMessage, StoredSession, TouchedArtifact
 from app.intake.sessions.take_in import TakenIn
 from app.intake.sessions.transcript import ToolUse, Transcript, Turn, title_of
-from app.interfaces.http.context import BY_USER, Call, IdempotencyKey, ThisCall, Wait, session_name
+from app.interfaces.http.context import BY_USER, Call, IdempotencyKey, ThisCall, Wait, name_of
 from app.interfaces.http.intake import embed
 from app.interfaces.http.memories import Cursor, Limit
 from app.interfaces.http.schemas import (
@@ -227,7 +227,7 @@ class SessionsController(Controller):
         turns = [given.turn_of_call(place, idempotency_key) for place, given in enumerate(data.messages)]
         taken = await call.services.session_intake.append(
             await call.tenant(),
-            session_name(session_id),
+            name_of(session_id),
             turns,
             format=_FORMAT,
             language=data.language,
@@ -245,7 +245,7 @@ class SessionsController(Controller):
     ) -> MessagesView:
         """The latest turns of a session, in their order; with `before` the ones before a page."""
         found = await call.services.sessions.latest_turns(
-            await call.tenant(), session_name(session_id), count=last, before=before
+            await call.tenant(), name_of(session_id), count=last, before=before
         )
         following = found[0].ordinal if len(found) == last and found[0].ordinal else None
         return MessagesView(messages=found, next=following)
@@ -275,14 +275,14 @@ class SessionsController(Controller):
     async def show(self, session_id: FromPath[str], call: ThisCall) -> SessionDetailView:
         """A session: its turns with their tools, its cues, and the artifacts that it touched."""
         tenant = await call.tenant()
-        found = await call.services.sessions.get(tenant, session_name(session_id))
+        found = await call.services.sessions.get(tenant, name_of(session_id))
         cues = await call.services.cues.of_source(tenant, found.session.source_id)
         return _detail_view(found, cues)
 
     @delete("/sessions/{session_id:str}", status_code=204, dependencies=BY_USER)
     async def remove(self, session_id: FromPath[str], call: ThisCall) -> None:
         """Move all turns of a session to the trash. Its log is not read again; later turns begin it anew."""
-        await call.services.sessions.delete(await call.tenant(), session_name(session_id))
+        await call.services.sessions.delete(await call.tenant(), name_of(session_id))
 
 
 async def _answer(call: Call, taken: TakenIn, *, wait: bool) -> TakenInView:

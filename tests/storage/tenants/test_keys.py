@@ -105,7 +105,7 @@ def test_a_route_demands_the_scope_of_what_it_does() -> None:
             "PUT /api/keys/{key_id:uuid}/limits",
             "POST /api/keys/{key_id:uuid}/rotate",
             "GET /api/audit",
-            "DELETE /api/users/{user:path}",
+            "DELETE /api/users/{user:str}",
             "POST /api/forget",
         },
     }
