@@ -29,7 +29,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "forget": ("forget", "List everything that names a subject, and with `--yes` remove it."),
     "api": ("api", "Call a route of the service, and print its answer as tables."),
     "workspace": ("workspace", "Count, dump, load or erase a workspace; cues to start with."),
-    "key": ("keys", "Make, list, limit, revoke and rotate API keys."),
+    "key": ("keys", "Make, list, revoke and rotate API keys."),
     "store": ("store", "Migrate, check, back up and maintain the store."),
     "connect": ("connect", "Connect a coding program to the memory of this project."),
     "mcp": ("agents", "Serve agents over standard input and output."),

@@ -1,4 +1,4 @@
-"""`key create`, `list`, `limit`, `revoke`, `rotate`."""
+"""`key create`, `list`, `revoke`, `rotate`."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -14,15 +14,9 @@ if TYPE_CHECKING:
     from priors_client.models import MadeKey, StoredKey
 
 commands = typer.Typer()
-keys = group_in(
-    commands, "key", "Make, list, limit, revoke and rotate API keys.\n\nChanges: the API keys of the store."
-)
+keys = group_in(commands, "key", "Make, list, revoke and rotate API keys.\n\nChanges: the API keys of the store.")
 _SPAN = re.compile(r"(\d{1,6})([mhdw])")
 _UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
-_RequestsOption = Annotated[
-    int | None,
-    typer.Option("--requests-per-minute", help="Requests a minute; 0: no limit. Default: PRIORS_KEY_REQUESTS."),
-]
 _KeyArgument = Annotated[UUID, typer.Argument(metavar="ID", help="The id of a key, as `priors key list` shows it.")]
 
 
@@ -42,7 +36,10 @@ def create(
         str | None,
         typer.Option("--expires", help="A date (2027-01-31) or a span (30d, 12h). Default: never."),
     ] = None,
-    requests_per_minute: _RequestsOption = None,
+    requests_per_minute: Annotated[
+        int | None,
+        typer.Option("--requests-per-minute", help="Requests a minute; 0: no limit. Default: PRIORS_KEY_REQUESTS."),
+    ] = None,
     service: ServiceOptions,
     as_json: JsonOption = False,
 ) -> None:
@@ -78,22 +75,6 @@ def list_(*, service: ServiceOptions, as_json: JsonOption = False) -> None:
         typer.echo(_line(key))
     if not found:
         typer.echo("There is no API key in the store: make one with `priors key create`.", err=True)
-
-
-@keys.command()
-@expand_options
-def limit(
-    key_id: _KeyArgument,
-    *,
-    requests_per_minute: _RequestsOption = None,
-    service: ServiceOptions,
-) -> None:
-    """Limit the use of an API key. A limit that is not given is that of the settings, from now on.
-
-    Changes: the API keys of the store.
-    """
-    with service.connect(owner=True) as client:
-        typer.echo(_line(client.admin.save_key_limits(key_id, requests_per_minute)))
 
 
 @keys.command()

@@ -2,11 +2,9 @@
 
 import json
 import os
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
-from itertools import chain
 from pathlib import Path
 from subprocess import Popen, TimeoutExpired
 from time import monotonic, sleep
@@ -67,24 +65,15 @@ def workspace_here() -> str:
 
 
 def check_store(settings: Settings) -> None:
-    """Raises ConfigurationError if there is no store yet, and names the nearest one."""
+    """Raises ConfigurationError if there is no store yet."""
     if settings.database_url or (settings.data_dir / STORE).is_dir():
         return
-    near = next(chain(_near(settings.data_dir.absolute()), _near(Settings().data_dir.absolute())), None)
-    other = f"the nearest one is {near}: set PRIORS_DATA_DIR to it" if near else "PRIORS_DATA_DIR names another folder"
     elsewhere = f"this command works on a store itself, and not by the service at {settings.url}"
     service = elsewhere if settings.url else "PRIORS_URL a service"
     raise ConfigurationError(
-        f"there is no store in {settings.data_dir}; {other}, {service}, or make one by `priors run`"
+        f"there is no store in {settings.data_dir}; PRIORS_DATA_DIR names another folder, {service}, or make one by"
+        " `priors run`"
     )
-
-
-def _near(folder: Path) -> Iterator[Path]:
-    """Yields the data directories around a folder: those of the folders above it, beside it and in them."""
-    above = (parent / folder.name for parent in folder.parent.parents)
-    beside = chain(folder.parent.glob(f"*/{folder.name}"), folder.parent.parent.glob(f"*/{folder.name}"))
-    with suppress(OSError):
-        yield from (place for place in chain(above, beside) if (place / STORE).is_dir())
 
 
 def write_record(settings: Settings, url: str) -> None:

@@ -19,7 +19,6 @@ import pytest_asyncio
 from priors_client import AsyncClient
 from priors_client.models import CueInput, MessageInput
 
-from app.interfaces.cli.places import STORE
 from app.interfaces.cli.projects import RECORD
 from app.settings import Settings
 from tests.interfaces.cli import forked
@@ -263,11 +262,9 @@ def test_a_service_that_refuses_a_key_says_so_in_one_line(serve: Callable[..., S
     assert service.call("history", "x", "--key", "secret", API_KEY="").returncode == 0
 
 
-def test_a_command_in_a_folder_without_a_store_names_the_nearest(tmp_path: Path) -> None:
-    near = tmp_path / "project" / ".priors"
-    (near / STORE).mkdir(parents=True)
+def test_a_command_in_a_folder_without_a_store_makes_none(tmp_path: Path) -> None:
     place = tmp_path / "project" / "app"
-    place.mkdir()
+    place.mkdir(parents=True)
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PRIORS_")}
     kept |= {"XDG_DATA_HOME": str(tmp_path / "share"), "XDG_STATE_HOME": str(tmp_path / "state")}
     for words in (
@@ -280,13 +277,10 @@ def test_a_command_in_a_folder_without_a_store_names_the_nearest(tmp_path: Path)
     ):
         done = forked.run(words, kept, within=place)
         assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1), done
-        assert done.stderr.startswith(
-            f"priors: there is no store in {tmp_path / 'share' / 'priors'}; the nearest one is "
-        )
-        assert str(near) in done.stderr
+        assert done.stderr.startswith(f"priors: there is no store in {tmp_path / 'share' / 'priors'}; ")
     # What would make a store makes none where a service is named whose store is meant.
     named = {**kept, "PRIORS_URL": "http://127.0.0.1:9"}
-    done = forked.run(["ingest", str(near)], named, within=place)
+    done = forked.run(["ingest", str(place)], named, within=place)
     assert (done.returncode, "http://127.0.0.1:9" in done.stderr) == (2, True), done
     assert list(place.iterdir()) == []
 
