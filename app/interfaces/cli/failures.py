@@ -23,7 +23,6 @@ _DONE = {
     "session": "stored",
     IN_PART: "read whole",
     "service": "started",
-    "log": "read",
     "project": "searched for logs",
 }
 """The word for what was to be done with each kind of thing."""

@@ -82,12 +82,12 @@ PLAN_CHARACTERS, CONTENT_CHARACTERS = 2_000, 400
 MOST_FILES, PATH_CHARACTERS, NAME_CHARACTERS = 100, 1_000, 200
 """Most files of an act, and most characters of the path of each and of a name, as the service takes them."""
 _SPOKEN = re.compile(r'"user(?:_?message)?"', re.IGNORECASE)
-"""A sign of a prompt in the logs of all programs. Without one nobody has said anything yet, and there is no session."""
+"""A sign of a prompt in the JSON of all programs. Without one nobody has said anything yet, and there is no session."""
 _SPAWNING = frozenset({"Task", "Agent"})
 """The tools that start a sub-agent."""
 LEAST_PROMPTS = 2
 """Prompts of a person from which a session is asked for lessons: a correction is at the earliest the second."""
-STORE_SECONDS = 120.0
+STORE_SECONDS = 600.0
 """Longest wait of a background copy for the service to store a session."""
 _PAUSES = (2.0, 10.0, 30.0, 60.0, 0.0)
 """Seconds before a background copy tries again; after the last one it gives up."""
@@ -651,8 +651,10 @@ def _store_session(place: Destination, event: Event) -> None:
     _in_background(lambda: store_log(place, path, os.path.basename(path), event.get("cwd") or ""))
 
 
-def store_log(place: Destination, path: str, name: str, project: str, *, pauses: Sequence[float] = _PAUSES) -> None:
+def store_log(place: Destination, path: str, name: str, project: str, *, pauses: Sequence[float] = _PAUSES) -> str:
     """Stores a log under a name, one copy of this process after the other, and notes that it cannot, until one can.
+
+    Returns the reason why it is not stored; "" if it is.
 
     A failure has the name of the file, so that whoever stores it at last removes the failure. Where no service runs,
     it starts the project's, and waits for it.
@@ -661,14 +663,15 @@ def store_log(place: Destination, path: str, name: str, project: str, *, pauses:
     from app.interfaces.cli.past_sessions import stamp_of  # noqa: PLC0415 - the same
     from app.interfaces.cli.unread import note_read  # noqa: PLC0415 - the same
 
-    session = os.path.splitext(os.path.basename(path))[0]
+    session, reason = os.path.splitext(os.path.basename(path))[0], ""
     for pause in pauses:
         with take_lock(_note("stored", session)):
             try:
                 stamp = stamp_of(path)
                 left_out = _send_log(place, path, name)
             except Exception as error:  # noqa: BLE001 - nobody sees it otherwise
-                failures.note("session", session, str(error), project=project, data_dir=place.data_dir)
+                reason = str(error)
+                failures.note("session", session, reason, project=project, data_dir=place.data_dir)
                 if isinstance(error, ConnectionRefusedError):
                     start_service(place)
             else:
@@ -676,8 +679,9 @@ def store_log(place: Destination, path: str, name: str, project: str, *, pauses:
                 if left_out is not None:
                     _note_left_out(place, session, left_out, project)
                 note_read(place, {path: stamp})
-                return
+                return ""
         time.sleep(pause)
+    return reason
 
 
 def _note_left_out(place: Destination, session: str, left_out: Sequence[str], project: str) -> None:
@@ -705,7 +709,7 @@ def _send_log(place: Destination, path: str, name: str) -> Sequence[str] | None:
     """
     with open(path, encoding="utf-8", errors="replace") as log:
         content = log.read()
-    if not _SPOKEN.search(content):
+    if not path.endswith(".md") and not _SPOKEN.search(content):
         return None
     sent = {"path": name, "content": content}
     outcome = place.ask("/api/reports", sent, until=time.monotonic() + STORE_SECONDS)

@@ -3,24 +3,24 @@
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from datetime import UTC, datetime
 from pathlib import Path
 
 import typer
-from priors_client import Client, ConnectionFailed
+from priors_client import Client
 from priors_client import PriorsError as ClientError
-from priors_client.models import Cue, FileOutcome, Week
+from priors_client.models import Cue, Week
 from rich.console import Console
 
 from app.errors import ConfigurationError
-from app.interfaces.cli import failures
 from app.interfaces.cli.client import client_of
-from app.interfaces.cli.past_sessions import PastLog, Stamp, past_logs
+from app.interfaces.cli.hooks import store_log
+from app.interfaces.cli.past_sessions import PastLog, past_logs
 from app.interfaces.cli.progress import Shown
 from app.interfaces.cli.projects import Project
-from app.interfaces.cli.unread import destination_of, note_read, read_logs
+from app.interfaces.cli.unread import destination_of, read_logs
 from app.recall.cues.signs import signs_of
 
 _AT_ONCE = 3
@@ -45,18 +45,18 @@ def offer_past(project: Project, key: str, *, program: str, wanted: bool | None)
         return
     try:
         with client_of(project.service(), key, project.workspace, _SECONDS) as client:
-            _offer(client, project, program, wanted=wanted)
+            _offer(client, project, key, program, wanted=wanted)
     except ClientError as error:
         raise ConfigurationError(f"the earlier sessions are not all taken in: {error}") from error
 
 
-def _offer(client: Client, project: Project, program: str, *, wanted: bool | None) -> None:
+def _offer(client: Client, project: Project, key: str, program: str, *, wanted: bool | None) -> None:
     week = client.admin.status().week
     # A store that lost its sessions, or another one in the same place, has not read them.
     known = read_logs(destination_of(project, "")) if week.sessions else {}
     logs = [log for log in past_logs(Path(project.root)) if known.get(str(log.path)) != list(log.stamp)]
     if logs and _agrees(logs, program, wanted=wanted):
-        _take_in(client, project, logs, week)
+        _take_in(client, project, key, logs, week)
     elif wanted and not logs:
         typer.echo("no earlier session of this project is new")
 
@@ -72,57 +72,19 @@ def _agrees(logs: Sequence[PastLog], program: str, *, wanted: bool | None) -> bo
     return typer.confirm(f"Found {found}. Take them in?", default=True)
 
 
-def _take_in(client: Client, project: Project, logs: Sequence[PastLog], before: Week) -> None:
-    """Takes logs in, notes those that were read, also where it is broken off, and tells what came of them."""
-    started, read, grown = time.monotonic(), dict[str, Stamp](), 0
-    try:
-        with Shown("reading") as shown:
-            for done, (log, outcome) in enumerate(_send_all(client, logs), 1):
-                shown.show(done, len(logs), log.name)
-                if _is_read(project, log, outcome):
-                    read[str(log.path)] = log.stamp
-                    grown += isinstance(outcome, FileOutcome) and outcome.status == "changed"
-    finally:
-        note_read(destination_of(project, ""), read)
+def _take_in(client: Client, project: Project, key: str, logs: Sequence[PastLog], before: Week) -> None:
+    """Takes logs in, names those that cannot be stored, and tells what came of them."""
+    started, place = time.monotonic(), destination_of(project, key)
+    with Shown("reading") as shown, ThreadPoolExecutor(_AT_ONCE) as threads:
+        pending = {
+            threads.submit(store_log, place, str(log.path), log.name, project.root, pauses=(0.0,)): log for log in logs
+        }
+        for done, stored in enumerate(as_completed(pending), 1):
+            shown.show(done, len(logs), pending[stored].name)
+            if reason := stored.result():
+                typer.echo(f"failed: {pending[stored].path}: {reason}", err=True)
     week = _wait_for_lessons(client, started)
-    _tell(client, week, new=week.sessions - before.sessions, grown=grown, seconds=time.monotonic() - started)
-
-
-def _send_all(client: Client, logs: Sequence[PastLog]) -> Iterator[tuple[PastLog, FileOutcome | Exception]]:
-    """Yields what came of each log, several at a time.
-
-    Raises:
-        ConfigurationError: the service does not answer any more.
-    """
-    with ThreadPoolExecutor(_AT_ONCE) as threads:
-        pending = {threads.submit(_send, client, log): log for log in logs}
-        for done in as_completed(pending):
-            try:
-                yield pending[done], done.result()
-            except ConnectionFailed as error:
-                threads.shutdown(cancel_futures=True)
-                advice = "what is stored stays; the same command goes on with the rest"
-                raise ConfigurationError(f"the service does not answer any more: {error}; {advice}") from error
-            except Exception as error:  # noqa: BLE001 - one log that nobody thought of does not stop the others
-                yield pending[done], error
-
-
-def _send(client: Client, log: PastLog) -> FileOutcome:
-    return client.ingest_report(path=log.name, content=log.path.read_bytes().decode(errors="replace"))
-
-
-def _is_read(project: Project, log: PastLog, outcome: FileOutcome | Exception) -> bool:
-    """Tells whether a log was read; one that was not is named, now and where failures are shown."""
-    if isinstance(outcome, FileOutcome) and outcome.status != "failed":
-        left_out = [outcome.reason] if outcome.reason else []
-        for reason in (*left_out, *outcome.skipped):
-            typer.echo(f"left out: {log.path}: {reason}", err=True)
-        failures.clear("log", log.name, data_dir=project.data_dir)
-        return True
-    reason = str(outcome) if isinstance(outcome, Exception) else outcome.reason
-    typer.echo(f"failed: {log.path}: {reason}", err=True)
-    failures.note("log", log.name, reason, project=project.root, data_dir=project.data_dir)
-    return False
+    _tell(client, week, new=week.sessions - before.sessions, seconds=time.monotonic() - started)
 
 
 def _wait_for_lessons(client: Client, started: float) -> Week:
@@ -134,11 +96,10 @@ def _wait_for_lessons(client: Client, started: float) -> Week:
     return week
 
 
-def _tell(client: Client, week: Week, *, new: int, grown: int, seconds: float) -> None:
+def _tell(client: Client, week: Week, *, new: int, seconds: float) -> None:
     """Prints how many sessions were read and what they taught, with the weightiest sentence of a person."""
     cues = list(client.admin.iter_cues(state=["active"], limit=_PAGE))
-    also = f" and what was new in {grown} others" if grown else ""
-    line = f"Read {new} earlier sessions of this project{also} ({seconds:.0f} s). {len(cues)} lessons"
+    line = f"Read {new} earlier sessions of this project ({seconds:.0f} s). {len(cues)} lessons"
     line += f", {week.proposals} wait for you." if week.proposals else "."
     typer.echo(f"{line}{_own_sentence(cues)}")
     if week.unread:

@@ -1,6 +1,7 @@
 """The MCP server: the SDK's, with the tools, resources and prompts of the house, and the errors of each."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 from urllib.parse import parse_qs, unquote, urlsplit
 from uuid import UUID
@@ -262,10 +263,8 @@ class _ProtocolAnswers:
 
     async def list_resources(self, context: _Context, _params: PaginatedRequestParams | None) -> ListResourcesResult:
         """Lists the latest memories and sessions."""
-        try:
+        with _as_protocol_errors():
             return ListResourcesResult(resources=await list_resources(self._reading(context)))
-        except PriorsError as error:
-            raise _protocol_error(error) from error
 
     async def list_templates(
         self, _context: _Context, _params: PaginatedRequestParams | None
@@ -275,10 +274,8 @@ class _ProtocolAnswers:
 
     async def read_resource(self, context: _Context, params: ReadResourceRequestParams) -> ReadResourceResult:
         """Reads a memory or a page of a session."""
-        try:
+        with _as_protocol_errors(uri=params.uri):
             text = await read(self._reading(context), params.uri)
-        except PriorsError as error:
-            raise _protocol_error(error, uri=params.uri) from error
         return ReadResourceResult(contents=[TextResourceContents(uri=params.uri, mime_type=MARKDOWN, text=text)])
 
     async def list_prompts(self, _context: _Context, _params: PaginatedRequestParams | None) -> ListPromptsResult:
@@ -290,11 +287,9 @@ class _ProtocolAnswers:
         given = params.arguments or {}
         if params.name != START or not given.get("query"):
             raise MCPError(INVALID_PARAMS, f"the prompt is {START}, and it needs the argument `query`")
-        try:
+        with _as_protocol_errors():
             call = self._reading(context)
             messages = await start_with_history(call, given["query"], given.get("agent", ""))
-        except PriorsError as error:
-            raise _protocol_error(error) from error
         return GetPromptResult(messages=messages)
 
 
@@ -315,5 +310,10 @@ async def _call_tool(tool: AgentTool, call: Call, arguments: dict[str, Any]) -> 
         return _FAILED, True
 
 
-def _protocol_error(error: PriorsError, **data: str) -> MCPError:
-    return MCPError(INVALID_PARAMS, str(error), data or None)
+@contextmanager
+def _as_protocol_errors(**data: str) -> Iterator[None]:
+    """Tells an error of the house as one of the protocol, with what it is about."""
+    try:
+        yield
+    except PriorsError as error:
+        raise MCPError(INVALID_PARAMS, str(error), data or None) from error

@@ -4,17 +4,14 @@ import asyncio
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 
 import httpx
 import pytest
-from priors_client import Client, ConnectionFailed
-from priors_client.models import FileOutcome
 
-from app.errors import ConfigurationError
-from app.interfaces.cli import take_in_past
+from app.interfaces.cli import failures, hooks, take_in_past
 from app.interfaces.cli.past_sessions import PastLog, past_logs
 from app.interfaces.cli.projects import known_projects, store_project
 from app.interfaces.cli.unread import destination_of, read_logs
@@ -151,18 +148,20 @@ async def test_connect_takes_in_the_past_and_reads_only_what_is_new_again(
     client: httpx.AsyncClient, server: str, workspace_name: str, real_logs: list[Path], home: Path, tmp_path: Path
 ) -> None:
     shop, place = tmp_path / "shop", ("--url", server, "--workspace", workspace_name)
-    messages = [{"cwd": str(shop), "sender": ("human", "ai")[turn % 2], "text": f"turn {turn}"} for turn in range(6)]
+    messages = [{"cwd": str(shop), "sender": ("user", "ai")[turn % 2], "text": f"turn {turn}"} for turn in range(6)]
     broken = write(claude_folder(home, shop) / "broken.jsonl", *messages)
+    said = "# aider chat started at 2026-01-01 10:00:00\n\n#### Use pnpm here.\n\nSure.\n"
+    (shop / ".aider.chat.history.md").write_text(said)
     code, output, errors = await connect(shop, "zed", *place, state=tmp_path)
     assert (code, errors) == (0, "")
-    assert "found 5 logs of earlier sessions (Claude Code 5); take them in by: priors connect zed --sessions" in output
+    assert "found 6 logs of earlier sessions (aider 1, Claude Code 5); take them in by: priors" in output
     assert (await get(client, "/api/sessions"))["sessions"] == []
     code, output, errors = await connect(shop, "zed", *place, "--sessions", state=tmp_path)
     assert (code, f"failed: {broken}: " in errors) == (0, True)
-    told = re.search(r"Read 4 earlier sessions of this project \(\d+ s\)\. (\d+) lessons", output)
+    told = re.search(r"Read 5 earlier sessions of this project \(\d+ s\)\. (\d+) lessons", output)
     assert told is not None, output
     stored = await get(client, "/api/sessions")
-    assert {item["id"] for item in stored["sessions"]} == {log.stem for log in real_logs}
+    assert {item["id"] for item in stored["sessions"]} > {log.stem for log in real_logs}
     names = json.dumps(await get(client, "/api/ingestions")) + json.dumps(stored)
     assert claude_folder(home, shop).name not in names, "the name of the folder tells where the user works"
     code, output, errors = await connect(shop, "zed", *place, "--sessions", state=tmp_path)
@@ -174,23 +173,29 @@ async def test_connect_takes_in_the_past_and_reads_only_what_is_new_again(
 
 
 async def test_what_is_read_is_not_sent_again_where_the_service_ends_meanwhile(
-    server: str, workspace_name: str, real_logs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: str,
+    workspace_name: str,
+    real_logs: list[Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     latest, *_ = [log.path for log in past_logs_of(tmp_path / "shop", server, workspace_name)]
-    send = take_in_past._send
+    send = hooks._send_log
 
-    def send_latest(client: Client, log: PastLog) -> FileOutcome:
-        if log.path != latest:
-            raise ConnectionFailed("refused")
-        return send(client, log)
+    def send_latest(place: hooks.Destination, path: str, name: str) -> Sequence[str] | None:
+        if path != str(latest):
+            raise OSError("no answer came")
+        return send(place, path, name)
 
-    monkeypatch.setattr(take_in_past, "_AT_ONCE", 1)
-    monkeypatch.setattr(take_in_past, "_send", send_latest)
+    monkeypatch.setattr(hooks, "_send_log", send_latest)
+    monkeypatch.setattr(take_in_past, "_LESSON_SECONDS", 0.0)
     (project,) = known_projects().values()
-    with pytest.raises(ConfigurationError, match="the service does not answer any more"):
-        await asyncio.to_thread(take_in_past.offer_past, project, "", program="zed", wanted=True)
+    await asyncio.to_thread(take_in_past.offer_past, project, "", program="zed", wanted=True)
     assert [*read_logs(destination_of(project, ""))] == [str(latest)]
-    assert real_logs
+    told = capsys.readouterr()
+    assert told.err.count("no answer came") == len(real_logs) - 1
+    assert {item.reason for item in failures.failures()} == {"no answer came"}
 
 
 def past_logs_of(root: Path, server: str, workspace: str) -> list[PastLog]:

@@ -412,8 +412,8 @@ async def test_a_use_is_noted_once_a_minute(own_services: Services) -> None:
 def test_the_commands_make_list_limit_rotate_and_revoke(own_database_url: str, tmp_path: Path) -> None:
     settings = {"PRIORS_DATABASE_URL": own_database_url, "PRIORS_DATA_DIR": str(tmp_path)}
 
-    def call(*words: str) -> CompletedProcess[str]:
-        return forked.run(["key", *words], {"PATH": os.environ["PATH"], **settings})
+    def call(*words: str, command: str = "key") -> CompletedProcess[str]:
+        return forked.run([command, *words], {"PATH": os.environ["PATH"], **settings})
 
     assert "priors key create" in call("list").stderr
     created = call(
@@ -421,8 +421,8 @@ def test_the_commands_make_list_limit_rotate_and_revoke(own_database_url: str, t
     )
     key_id = json.loads(created.stdout)["key"]["id"]
     assert f"{key_id}  scout  rate+read  papers  expires " in call("list").stdout
-    told = call("limit", key_id, "--requests-per-minute", "600").stdout
-    assert "  600 requests a minute  " in told
+    call("PUT", f"/api/keys/{key_id}/limits", "requests_per_minute:=600", "--owner", command="api")
+    assert "  600 requests a minute  " in call("list").stdout
     assert call("rotate", key_id, "--overlap", "2h").stdout.startswith("priors_")
     assert "  revoked " in call("revoke", key_id).stdout
     assert [line.count("revoked") for line in call("list").stdout.splitlines()] == [0, 1]
