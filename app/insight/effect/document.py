@@ -24,8 +24,6 @@ NO_INTERVAL = (
 _MARKS = re.compile(r"(^- (?:\d+(?=[.)](?!\S))|(?=[-+=])))|(?=[\\`*_{}\[\]<>#|~&])")
 """Places before characters that Markdown could read as more than themselves: titles of memories are not trusted. At the
 beginning of a list's item, these are also the characters that would begin a block there."""
-_BAR = 30
-"""Characters of a bar for the score 10."""
 _PART_HEAD = (
     "runs with", "without", "score with", "without", "cost with", "without", "tokens with", "without",
     "duration with", "without", "repeated with", "without",
@@ -60,7 +58,6 @@ def _blocks(report: Report) -> Iterator[str]:
     for name, parts in (("week", report.weeks), ("version", report.versions), ("task type", report.task_types)):
         if parts:
             yield f"## By {name}"
-            yield "\n".join(["```text", f"Mean score by {name}", *_bars(parts), "```"])
             yield _table((name, *_PART_HEAD), map(_part, parts))
     yield from _memories(report)
 
@@ -123,18 +120,6 @@ def _part(item: Contrast) -> list[str]:
     ]
     rates = (_share(item.repeat_rate), _share(item.repeat_rate_without))
     return [item.label, f"{item.given:,}", f"{item.without:,}", *means, *rates]
-
-
-def _bars(parts: Sequence[Contrast]) -> Iterator[str]:
-    width = max(len(item.label) for item in parts)
-    for item in parts:
-        score, label = item.measure("score"), item.label.replace("`", "'").ljust(width)
-        yield f"{label}  with     {_bar(score.given)}"
-        yield f"{' ' * width}  without  {_bar(score.without)}"
-
-
-def _bar(scores: MeanOfRuns | None) -> str:
-    return "no scored run" if scores is None else f"{'█' * max(1, round(scores.mean / 10 * _BAR))} {scores.mean:.1f}"
 
 
 def _memories(report: Report) -> Iterator[str]:
@@ -202,7 +187,6 @@ _STYLE = """
 @media (prefers-color-scheme: dark) { :root { --ink: #e6e9ee; --line: #3a424f; --ground: #15191f; } }
 body { margin: 2rem auto; max-width: 60rem; padding: 0 1rem; font: 16px/1.5 system-ui, sans-serif; color: var(--ink);
   background: var(--ground); }
-pre { overflow-x: auto; }
 table { display: block; overflow-x: auto; border-collapse: collapse; font-size: 0.9rem; }
 th, td { border-bottom: 1px solid var(--line); padding: 0.25rem 0.6rem; text-align: right; white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; }
