@@ -558,3 +558,16 @@ async def test_a_narrow_page_has_the_map_above_the_list(
     await expect(page.get_by_role("application")).to_be_hidden()
     await page.get_by_role("button", name="Close").click()
     await expect(page.get_by_role("application")).to_be_visible()
+
+
+async def test_titles_take_the_room_beside_them(open_panel: Open, mapped: str) -> None:
+    page = await open_panel("/memory", {"look": "map"}, within=mapped, size=NARROW)
+    titles = page.locator(f"{ROW} .row-title")
+    await expect(titles.first).to_be_visible()
+    lines = "all => all.map(one => Math.round(one.clientHeight / parseFloat(getComputedStyle(one).lineHeight)))"
+    assert {1, 2} >= set(await titles.evaluate_all(lines)) >= {2}
+    run = await open_panel("/runs", {"run": "run-024"}, within=mapped, size=NARROW)
+    shown = run.locator(".told .row-title")
+    await expect(shown.first).to_be_visible()
+    cut = "all => all.filter(one => one.scrollHeight > one.clientHeight + 1 || one.scrollWidth > one.clientWidth + 1)"
+    assert await shown.evaluate_all(f"all => ({cut})(all).length") == 0

@@ -56,6 +56,11 @@ export function linkWith(changes: Changes): string {
   return hrefOf(path, changed(params, changes));
 }
 
+/** A memory beside the list or the map that is open, else in Memory. */
+export function linkToMemory(memory: string): string {
+  return store.get().path === "/memory" ? linkWith({ memory }) : linkTo("/memory", { memory });
+}
+
 export function changeAddress(changes: Changes, options?: Going): void {
   go(linkWith(changes), options);
 }

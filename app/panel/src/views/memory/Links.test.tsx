@@ -34,6 +34,14 @@ describe("the links of a memory", () => {
     expect(found.getAttribute("href")).toBe(`/memory?workspace=north&memory=${OTHER}`);
   });
 
+  it("stays on the map, where one is looked at", async () => {
+    const link = { ...APART, relation: "similar", direction: "out", memory_id: OTHER, title: "Pump", kind: "note", weight: 1 };
+    serve({ [`GET /api/memories/${ID}/around`]: { neighbours: [], links: [link], runs: {} } });
+    draw(<Links id={ID} />, `/memory?look=map&memory=${ID}`);
+    const found = await screen.findByRole("link", { name: "Pump" });
+    expect(found.getAttribute("href")).toBe(`/memory?look=map&memory=${OTHER}`);
+  });
+
   it("tells links with one title apart by their source, their place in it and their run", async () => {
     const link = { ...APART, relation: "similar", direction: "out", title: "Sources", weight: 0.9 };
     const chunk = { ...link, kind: "chunk", source: "file:///reports/tea/v3.md" };

@@ -5,7 +5,7 @@ import { Link } from "../../parts/Link";
 import { phraseOf } from "../../parts/relations";
 import { Unshown } from "../../parts/states";
 import { OneLine } from "../../parts/text";
-import { linkTo } from "../../state/address";
+import { linkToMemory } from "../../state/address";
 import { Apart } from "./Row";
 
 const AT_ONCE = 8;
@@ -47,7 +47,7 @@ function Items({ links }: { readonly links: readonly Linked[] }) {
     <ul>
       {links.map((link) => (
         <li key={`${link.relation} ${link.direction} ${link.memory_id}`}>
-          <Link href={linkTo("/memory", { memory: link.memory_id })}>
+          <Link href={linkToMemory(link.memory_id)}>
             <OneLine text={link.title} />
           </Link>
           {link.weight < 1 && <span className="muted">{link.weight.toFixed(2)}</span>}

@@ -7,7 +7,7 @@ import { Score, Verdict } from "../../parts/marks";
 import { Unshown } from "../../parts/states";
 import { type Column, Table } from "../../parts/Table";
 import { OneLine } from "../../parts/text";
-import { linkTo } from "../../state/address";
+import { linkTo, linkToMemory } from "../../state/address";
 
 const COLUMNS: readonly Column<MemoryUses["given_to"][number]>[] = [
   {
@@ -51,7 +51,7 @@ export function Place({ memory }: { readonly memory: MemoryView }) {
                   <Line memory={one} />
                 </strong>
               ) : (
-                <Link href={linkTo("/memory", { memory: one.id })}>
+                <Link href={linkToMemory(one.id)}>
                   <Line memory={one} />
                 </Link>
               )}

@@ -3,7 +3,7 @@ import { useService } from "../../api/client";
 import { KEPT } from "../../api/queries";
 import type { LoggedIngestion } from "../../api/schema";
 import { exactMoment, whole } from "../../parts/format";
-import { Answered, Empty, Folded, More } from "../../parts/states";
+import { Empty, Failure, Folded, Loading, More } from "../../parts/states";
 import { type Column, Table } from "../../parts/Table";
 
 const AT_ONCE = 20;
@@ -25,13 +25,8 @@ export function Ingestions() {
       refetchInterval: REFRESH_MILLISECONDS,
     },
   );
-  if (!log.data) {
-    return (
-      <Answered query={log} name="log of ingestions">
-        {() => null}
-      </Answered>
-    );
-  }
+  if (log.isLoadingError) return <Failure what="The log of ingestions" error={log.error} retry={log.refetch} />;
+  if (!log.data) return <Loading what="the log of ingestions" />;
   const ingestions = log.data.pages.flat();
   if (ingestions.length === 0 && !onlyFailed) {
     return (
