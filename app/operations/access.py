@@ -1,7 +1,7 @@
 """The verbs of access: keys, which say who may do what, and the audit log, which says who did it."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -139,9 +139,16 @@ class ManagedKeys(NamedTuple):
 
 
 LARGEST_PAGE = 1_000
+# Ids sort by time, so that a span of time is a range of the primary key.
 _PAGE = """
 SELECT entry_id, at, who, operation, request_id, key_id, for_user, action, object, count, ids, ids_hash
-FROM audit WHERE workspace_id = %(workspace_id)s{conditions}
+FROM audit WHERE workspace_id = %(workspace_id)s
+    AND (%(first)s::uuid IS NULL OR entry_id >= %(first)s) AND (%(end)s::uuid IS NULL OR entry_id < %(end)s)
+    AND (%(before)s::uuid IS NULL OR entry_id < %(before)s)
+    AND (%(who)s = '' OR who = %(who)s OR starts_with(who, %(who)s || %(signed)s))
+    AND (%(named)s = '' OR %(named)s = ANY(ids) OR strpos(lower(who), lower(%(named)s)) > 0
+        OR ids && %(saying)s::text[])
+    AND %(action)s IN ('', action) AND %(object)s IN ('', object)
 ORDER BY entry_id DESC LIMIT %(limit)s
 """
 _SAYING = """
@@ -157,8 +164,6 @@ _TITLES = f"""
 SELECT memory_id::text, {NAME} AS title FROM memories m
 WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[])
 """  # noqa: S608 - constants
-_NAMING = """ AND (%(named)s = ANY(ids) OR strpos(lower(who), lower(%(named)s)) > 0
-    OR ids && %(saying)s::text[])"""
 _OF_MEMORIES = frozenset({"memory", "observation", "cue"})
 """Objects that have the ids of memories."""
 
@@ -216,30 +221,14 @@ async def sweep_entries(across: Across, *, days: int) -> int:
         return await session.execute(SWEEP, {"days": days})
 
 
-def _conditions(asked: AuditQuestion) -> Iterator[str]:
-    """Yields conditions. Ids sort by time, so that a span of time is a range of the primary key."""
-    if asked.since is not None:
-        yield " AND entry_id >= %(first)s"
-    if asked.until is not None:
-        yield " AND entry_id < %(end)s"
-    if asked.before is not None:
-        yield " AND entry_id < %(before)s"
-    if asked.who:
-        yield " AND (who = %(who)s OR starts_with(who, %(who)s || %(signed)s))"
-    if asked.named:
-        yield _NAMING
-    for name in ("action", "object"):
-        if getattr(asked, name):
-            yield f" AND {name} = %({name})s"
-
-
-def _values(asked: AuditQuestion) -> Iterator[tuple[str, object]]:
-    yield from ((name, getattr(asked, name)) for name in ("who", "action", "object", "named", "before"))
-    yield "signed", SIGNED
-    if asked.since is not None:
-        yield "first", first_id(in_utc(asked.since))
-    if asked.until is not None:
-        yield "end", first_id(in_utc(asked.until))
+def _values(asked: AuditQuestion) -> dict[str, Any]:
+    names = ("who", "action", "object", "named", "before", "limit")
+    return {
+        **{name: getattr(asked, name) for name in names},
+        "signed": SIGNED,
+        "first": None if asked.since is None else first_id(in_utc(asked.since)),
+        "end": None if asked.until is None else first_id(in_utc(asked.until)),
+    }
 
 
 def _with_titles(entry: AuditEntry, titles: Mapping[str, str]) -> AuditEntry:
@@ -273,15 +262,14 @@ class AuditLog:
         if asked.action and asked.action not in ACTIONS:
             raise InvalidInput("action", f"must be one of {', '.join(ACTIONS)}")
         check(unstorable({"since": asked.since, "until": asked.until}))
-        values: dict[str, Any] = {"limit": asked.limit, **dict(_values(asked))}
-        statement = _PAGE.format(conditions="".join(_conditions(asked)))
+        values = _values(asked)
         place = STORE if workspace is None else workspace.of_everyone()
         async with self.database.session(place, transaction=False) as session:
             words = asked.named.lower().split()
             if len(words) == 1 and _ID.fullmatch(words[0]):
                 words = []  # an id names its object exactly
             values["saying"] = await session.column(_SAYING, {"words": words}) if words else []
-            rows = await session.rows(statement, values)
+            rows = await session.rows(_PAGE, values)
             entries = [_entry(row, frozenset(values["saying"])) for row in rows]
             shown = [one for entry in entries if entry.object in _OF_MEMORIES for one in entry.ids[:_TITLED]]
             titles = {row.memory_id: row.title for row in await session.rows(_TITLES, {"ids": shown})} if shown else {}

@@ -182,7 +182,7 @@ def _whole_or_not(folder: Path) -> Iterator[Path]:
         ConfigurationError: the folder cannot be made there.
     """
     _check_free(folder)
-    with _made_in(folder):
+    try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(prefix=f"{folder.name}.new-", dir=folder.parent))
         try:
@@ -192,13 +192,6 @@ def _whole_or_not(folder: Path) -> Iterator[Path]:
             fresh.rename(folder)
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
-
-
-@contextmanager
-def _made_in(folder: Path) -> Iterator[None]:
-    """Turns the refusal of the system to make a folder or its files into ConfigurationError."""
-    try:
-        yield
     except OSError as error:
         raise ConfigurationError(f"{folder} cannot be made: {error}; name another folder, or make room") from error
 

@@ -55,21 +55,16 @@ class User:
 class ForgottenUser:
     """The numbers of what was a user's and is destroyed."""
 
-    memories: int
+    memories: int = 0
     """Number of memories, those in the trash, turns and cues among them."""
-    turns: int
-    cues: int
-    sessions: int
-    ratings: int
-    runs: int
-    recalls: int
-    activations: int
-    contexts: int
-
-
-NOTHING_FORGOTTEN = ForgottenUser(
-    memories=0, turns=0, cues=0, sessions=0, ratings=0, runs=0, recalls=0, activations=0, contexts=0
-)
+    turns: int = 0
+    cues: int = 0
+    sessions: int = 0
+    ratings: int = 0
+    runs: int = 0
+    recalls: int = 0
+    activations: int = 0
+    contexts: int = 0
 
 
 async def _forget_rows_of(session: Session, user: str) -> ForgottenUser:
@@ -143,7 +138,7 @@ class Maintenance:
         if not checked_user(user):
             raise InvalidInput("user", "is empty; what belongs to nobody is not deleted with a user")
         if workspace.workspace_id == UNMADE:
-            return NOTHING_FORGOTTEN
+            return ForgottenUser()
         async with self.database.session(workspace.of(user)) as session:
             named = await whole.audited_keys(session)
         # Before the rows: a later call could not find their names any more. The removal of the rows is logged in turn.

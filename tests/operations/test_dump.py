@@ -23,7 +23,7 @@ from app.foundation.models.protocols import TokenCounter
 from app.interfaces.cli.workspace import _open_dump, _read
 from app.operations.access import AuditLog, AuditQuestion
 from app.operations.dump import Dumps
-from app.operations.maintenance import NOTHING_FORGOTTEN, Maintenance
+from app.operations.maintenance import ForgottenUser, Maintenance
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
 from app.storage.index.models import register
@@ -207,7 +207,7 @@ async def test_a_user_leaves_alone(services: Services, counter: TokenCounter, fi
 
 async def test_to_erase_a_user_of_no_workspace_asks_for_no_work(own_services: Services) -> None:
     unmade = await named(own_services.database, "nowhere")
-    assert await Maintenance(database=own_services.database).forget_user(unmade, user="alice") == NOTHING_FORGOTTEN
+    assert await Maintenance(database=own_services.database).forget_user(unmade, user="alice") == ForgottenUser()
     assert await jobs(own_services) == set()
 
 

@@ -16,7 +16,6 @@ FILE, _PLACE = "failures.json", "failures"
 """The file of a data directory, or of this user's state, that has the failures, and their name in it."""
 _MOST, _REASON_CHARACTERS = 500, 1_000
 """Most failures that are kept, the latest, and most characters of a reason."""
-_WEEK_DAYS, _DAY_SECONDS = 6, 86_400
 IN_PART = "session log"
 """The kind of a log that is stored without what could not be read in it. It may never be read, so it is told once."""
 _DONE = {
@@ -79,13 +78,13 @@ def failures(data_dir: str = "") -> list[NotedFailure]:
 
 
 def summary(found: Sequence[NotedFailure]) -> str:
-    """Returns a line that tells what failed: `2 sessions could not be stored since Tuesday: no answer came from …`."""
+    """Returns a line that tells what failed: `2 sessions could not be stored since 2026-11-24 10:02 UTC: …`."""
     parts = []
     for what in dict.fromkeys(item.what for item in found):
         items = [item for item in found if item.what == what]
         things = f"{len(items)} {what}{'s' if len(items) > 1 else ''}"
         done = _DONE.get(what, "done")
-        parts.append(f"{things} could not be {done} since {_day(items[0].at)}: {items[-1].reason}")
+        parts.append(f"{things} could not be {done} since {items[0].at}: {items[-1].reason}")
     return "; ".join(parts)
 
 
@@ -101,20 +100,4 @@ def _paths(data_dir: str) -> Sequence[Path]:
 
 
 def _now() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-
-
-def _day(at: str) -> str:
-    """Returns a moment as a person names it: the time of today, a day of this week, else the date."""
-    # It takes 2 ms, and there is seldom a failure.
-    from datetime import datetime  # noqa: PLC0415
-
-    try:
-        moment = datetime.fromisoformat(at).astimezone()
-    except ValueError:
-        return at
-    now = datetime.now(moment.tzinfo)
-    if moment.date() == now.date():
-        return f"{moment:%H:%M}"
-    days = (now - moment).total_seconds() / _DAY_SECONDS
-    return f"{moment:%A}" if 0 <= days <= _WEEK_DAYS else f"{moment.day} {moment:%B %Y}"
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())

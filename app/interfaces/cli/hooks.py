@@ -315,7 +315,7 @@ def start_service(place: Destination) -> None:
         return
     try:
         starting.start(Path(project.data_dir), project.url)
-    except (starting.NotStarted, OSError) as error:
+    except (ConfigurationError, OSError) as error:
         print(f"priors hook: {error}", file=sys.stderr)
         failures.note("service", project.data_dir, str(error), project=project.root, data_dir=project.data_dir)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 commands = typer.Typer()
 keys = group_in(commands, "key", "Make, list, revoke and rotate API keys.\n\nChanges: the API keys of the store.")
-_SPAN = re.compile(r"(\d{1,6})([mhdw])")
+_SPAN = re.compile(r"(\d{1,4})([mhdw])")
 _UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 _KeyArgument = Annotated[UUID, typer.Argument(metavar="ID", help="The id of a key, as `priors key list` shows it.")]
 
@@ -134,21 +134,13 @@ def _line(key: "StoredKey") -> str:
 def _moment(text: str) -> datetime:
     span = _span(text)
     if span is not None:
-        return _after(span)
+        return datetime.now(UTC) + span
     try:
         given = datetime.fromisoformat(text)
     except ValueError:
         reason = f"{text!r} is neither a date (2027-01-31) nor a span of time (30d, 12h)"
         raise InvalidInput("--expires", reason) from None
     return given if given.tzinfo else given.replace(tzinfo=UTC)
-
-
-def _after(span: timedelta) -> datetime:
-    """Returns the moment after a span, or the last one that there is; such a life is refused with its limit."""
-    try:
-        return datetime.now(UTC) + span
-    except OverflowError:
-        return datetime.max.replace(tzinfo=UTC)
 
 
 def _span(text: str) -> timedelta | None:

@@ -167,7 +167,7 @@ def start(data_dir: Path, url: str) -> None:
         # It notes itself once its model is loaded; before that it answers by words alone.
         while not recorded_url(str(data_dir)) or not answers(url):
             # One that another process starts may end before it answers.
-            if service is None and (service := _start_here(data_dir, url)) is not None:
+            if service is None and (service := starting.start(data_dir, url)) is not None:
                 place = f"with its data in {data_dir.absolute()} (end it by: kill {service.pid})"
                 typer.echo(f"no service runs: starting one, {place} …", err=True)
             _wait_a_little(service, until)
@@ -189,16 +189,6 @@ def _wait_a_little(service: "Popen[bytes] | None", until: float) -> None:
     if (service is not None and service.poll() is not None) or monotonic() > until:
         raise TimeoutError
     sleep(_LOOK_SECONDS)
-
-
-def _start_here(data_dir: Path, url: str) -> "Popen[bytes] | None":
-    """Starts a service as `starting.start` does, with the errors of a command."""
-    try:
-        return starting.start(data_dir, url)
-    except starting.NotStarted as error:
-        raise ConfigurationError(str(error)) from error
-    except OSError as error:
-        raise ConfigurationError(f"{data_dir} cannot be written to: {error.strerror or error}") from error
 
 
 def _end(service: "Popen[bytes]") -> None:

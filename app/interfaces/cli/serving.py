@@ -5,7 +5,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from contextlib import closing, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -32,10 +32,6 @@ from app.recall.cues.activate import PlanAsked
 from app.settings import Settings, check_exposure
 from app.wiring import Services, open_services
 
-_Greeting = Callable[[Services, str], Coroutine[Any, Any, None]]
-"""Prints what a person needs once the service is ready; gets the address."""
-_Preparation = Callable[[Services], Coroutine[Any, Any, None]]
-
 commands = typer.Typer()
 
 _EXAMPLE_PLAN = "drop a column of the accounts table"
@@ -56,7 +52,7 @@ def run(*, stop_with_parent: _StopWithParent = False, verbose: _Verbose = False)
     Changes: starts the embedded database if none is configured, applies migrations, writes the model files, and
     stores the example reports, sessions and runs if the store is empty, unless PRIORS_EXAMPLES=false.
     """
-    _serve(_bring_up, _welcome, stop_with_parent=stop_with_parent, verbose=verbose)
+    _serve(prepares=True, stop_with_parent=stop_with_parent, verbose=verbose)
 
 
 @commands.command()
@@ -65,7 +61,7 @@ def serve(*, stop_with_parent: _StopWithParent = False, verbose: _Verbose = Fals
 
     Changes: nothing but what requests ask for; runs a background worker unless PRIORS_EMBEDDED_WORKER=false.
     """
-    _serve(check_migrated, _greet, stop_with_parent=stop_with_parent, verbose=verbose)
+    _serve(prepares=False, stop_with_parent=stop_with_parent, verbose=verbose)
 
 
 @commands.command()
@@ -82,13 +78,7 @@ def worker(
         run_to_end(_worker(settings, once=once))
 
 
-def _serve(
-    prepare: _Preparation,
-    greet: _Greeting,
-    *,
-    stop_with_parent: bool,
-    verbose: bool,
-) -> None:
+def _serve(*, prepares: bool, stop_with_parent: bool, verbose: bool) -> None:
     settings = settings_here()
     if sys.stderr.isatty() and not verbose and LOG_LEVEL not in os.environ:
         settings = replace(settings, log_level="warning")
@@ -96,7 +86,7 @@ def _serve(
     locked = keep_locked(settings.data_dir)
     try:
         with closing(bound_socket(settings)) as listening, tracing.exporting():
-            run_to_end(_serve_prepared(settings, listening, prepare, greet, stop_with_parent=stop_with_parent))
+            run_to_end(_serve_on(settings, listening, prepares=prepares, stop_with_parent=stop_with_parent))
     except PriorsError as error:
         # Whoever started it in the background does not wait for its end. Beside a service that runs, nothing failed.
         if locked is not None:
@@ -125,17 +115,10 @@ def _read_unread(settings: Settings) -> "subprocess.Popen[bytes] | None":
     return subprocess.Popen([sys.executable, "-P", "-m", unread.__name__, folder], stdin=subprocess.DEVNULL)  # noqa: S603 - this program itself
 
 
-async def _serve_prepared(
-    settings: Settings,
-    listening: socket.socket,
-    prepare: _Preparation,
-    greet: _Greeting,
-    *,
-    stop_with_parent: bool,
-) -> None:
+async def _serve_on(settings: Settings, listening: socket.socket, *, prepares: bool, stop_with_parent: bool) -> None:
     parent = os.getppid()
     async with open_services(settings) as services:
-        await prepare(services)
+        await (_bring_up if prepares else check_migrated)(services)
         # Before this, a signal interrupts the preparation.
         stop = stopped_by_signals()
         watching = asyncio.create_task(_watch_parent(parent, stop)) if stop_with_parent else None
@@ -147,7 +130,7 @@ async def _serve_prepared(
             failures.clear("service", _folder_of(settings), data_dir=_folder_of(settings))
             if (process := _read_unread(settings)) is not None:
                 reading.append(process)
-            await _print_welcome(greet(services, where))
+            await _print_welcome(_welcome(services, where, prepares=prepares))
 
         try:
             await serve_http(services, listening, stop=stop, on_ready=announce)
@@ -199,18 +182,13 @@ async def _load_model(services: Services) -> None:
         typer.echo(f"without embeddings for now: {error}", err=True)
 
 
-async def _greet(services: Services, where: str) -> None:
-    """Prints the address, a real answer and what to try next."""
-    _say_where(services.settings, where)
-    await _load_model(services)
-    await _show_example(services)
-    _say_next(where)
+async def _welcome(services: Services, where: str, *, prepares: bool) -> None:
+    """Prints the address, a real answer and what to try next.
 
-
-async def _welcome(services: Services, where: str) -> None:
-    """Does as `_greet` does. In an empty store it stores the examples first, while the service serves."""
+    If it `prepares` an empty store, it stores the examples first, while the service serves.
+    """
     shown = examples.Examples(services=services)
-    lacking = services.settings.examples and await shown.are_lacking()
+    lacking = prepares and services.settings.examples and await shown.are_lacking()
     with examples.storing(services.settings.data_dir) if lacking else nullcontext():
         _say_where(services.settings, where)
         await _load_model(services)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import urlsplit
 
+from app.errors import ConfigurationError
 from app.interfaces.cli.projects import RECORD, write_whole
 
 LOG = "service.log"
@@ -27,10 +28,6 @@ _OF_A_CALLER = frozenset({"URL", "WORKSPACE", "DATA_DIR", "HOST", "PORT"})
 """Settings that a service does not take over from the one before it: they are its caller's, or part of its address."""
 _SECRET = ("KEY", "DATABASE_URL")
 """The ends of the names of settings that may hold a secret."""
-
-
-class NotStarted(Exception):
-    """A service that cannot be started; the message says why, and what to do."""
 
 
 def write_settings(data_dir: Path, environ: Mapping[str, str]) -> None:
@@ -49,12 +46,14 @@ def service_environment(data_dir: Path, url: str) -> dict[str, str]:
     """Returns the environment of a service on a data directory, with the settings of the one that ran there last.
 
     Raises:
-        NotStarted: that one had a secret which this process does not have.
+        ConfigurationError: that one had a secret which this process does not have.
     """
     known, secrets = _known_settings(data_dir)
     if lacking := [name for name in secrets if name not in os.environ]:
         names = " and ".join(lacking)
-        raise NotStarted(f"the service on {data_dir} ran with {names}, not set here: start it yourself by `priors run`")
+        raise ConfigurationError(
+            f"the service on {data_dir} ran with {names}, not set here: start it yourself by `priors run`"
+        )
     inherited = {
         name: value for name, value in os.environ.items() if not name.startswith(_PREFIX) or _is_of_service(name)
     }
@@ -78,13 +77,15 @@ def start(data_dir: Path, url: str) -> "subprocess.Popen[bytes] | None":
     The service inherits the lock and has it until it ends, however that happens: no second one is started meanwhile.
 
     Raises:
-        NotStarted: see `service_environment`.
-        OSError: the data directory cannot be written to.
+        ConfigurationError: see `service_environment`; or the data directory cannot be written to.
     """
     folder = data_dir.absolute()
     environment = service_environment(folder, url)
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = _take_lock(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = _take_lock(folder)
+    except OSError as error:
+        raise ConfigurationError(f"{data_dir} cannot be written to: {error.strerror or error}") from error
     if lock is None:
         return None
     with lock, (folder / LOG).open("ab") as output:

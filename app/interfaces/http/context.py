@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal, NamedTuple, cast
+from typing import Annotated, Any, NamedTuple, cast
 from urllib.parse import quote, unquote_to_bytes
 
 import structlog
@@ -22,6 +22,7 @@ from app.recall.retrieval.recall import Recall
 from app.settings import Settings
 from app.storage.index.models import Move
 from app.storage.memories.memory import Remembered
+from app.storage.memories.service import LARGEST_PAGE
 from app.storage.tenants.keys import EVERYTHING, Key
 from app.storage.tenants.service import KnownKeys
 from app.storage.tenants.workspace import USER_LIMIT, Workspace
@@ -54,6 +55,8 @@ _UserParameter = Annotated[
     QueryParameter(description="only what belongs to this user; empty: what all users share", max_length=USER_LIMIT),
 ]
 
+Limit = Annotated[int, QueryParameter(ge=1, le=LARGEST_PAGE)]
+Cursor = Annotated[str | None, QueryParameter(max_length=1_600, description="the `next` of the page before")]
 IdempotencyKey = Annotated[
     str | None,
     HeaderParameter(name="Idempotency-Key", description="makes a retry safe", min_length=1, max_length=200),
@@ -283,11 +286,8 @@ BY_USER = {"call": Provide(_call_for_user, sync_to_thread=False)}
 ThisCall = NamedDependency[Call]
 """The type by which a handler gets its call."""
 Wait = Annotated[
-    bool | Literal["embedded", "extracted"],
-    QueryParameter(
-        description="answer once everything that follows is made: vectors, observations, cues, issues. `embedded` and"
-        " `extracted` mean the same as `true`"
-    ),
+    bool,
+    QueryParameter(description="answer once everything that follows is made: vectors, observations, cues, issues"),
 ]
 
 

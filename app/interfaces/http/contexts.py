@@ -9,7 +9,7 @@ from litestar import Controller
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import Meta, Struct, field
 
-from app.interfaces.http.context import BY_USER, Call, ThisCall
+from app.interfaces.http.context import BY_USER, Call, Limit, ThisCall
 from app.interfaces.http.schemas import (
     Input,
     ask,
@@ -45,7 +45,6 @@ from app.recall.context.request import (
 from app.recall.context.service import Context, Trace
 from app.recall.context.store import ContextSummary
 from app.storage.memories.memory import Name
-from app.storage.memories.service import LARGEST_PAGE
 from app.storage.tenants.workspace import User
 
 
@@ -224,7 +223,7 @@ class ContextsController(Controller):
         run_id: FromQuery[str | None] = None,
         session: Annotated[str | None, QueryParameter(description="the id of a session")] = None,
         agent: FromQuery[str | None] = None,
-        limit: Annotated[int, QueryParameter(ge=1, le=LARGEST_PAGE)] = 50,
+        limit: Limit = 50,
         before: Annotated[UUID | None, QueryParameter(description="the last context of the page before")] = None,
     ) -> Sequence[ContextSummary]:
         """Stored contexts that meet every condition, the latest first, without their parts."""

@@ -11,7 +11,7 @@ from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from app.errors import InvalidInput
-from app.interfaces.http.context import BY_USER, Call, IdempotencyKey, ThisCall
+from app.interfaces.http.context import BY_USER, Call, Cursor, IdempotencyKey, Limit, ThisCall
 from app.interfaces.http.intake import as_error
 from app.interfaces.http.schemas import (
     Input,
@@ -32,7 +32,6 @@ from app.recall.cues.service import MOST_MERGED
 from app.recall.cues.store import CueFilter
 from app.recall.cues.why.why import Why
 from app.storage.memories.memory import Name, Tags
-from app.storage.memories.service import LARGEST_PAGE
 from app.storage.tenants.keys import RATE
 from app.storage.tenants.workspace import User
 
@@ -249,8 +248,8 @@ class CuesController(Controller):
         action_type: Annotated[str, QueryParameter(max_length=200, description="a type, or its area")] = "",
         session: Annotated[str, QueryParameter(max_length=2_000, description="the id of a session")] = "",
         text: Annotated[str, QueryParameter(max_length=1_000, description="a part of trigger or lesson")] = "",
-        limit: Annotated[int, QueryParameter(ge=1, le=LARGEST_PAGE)] = 50,
-        cursor: Annotated[str | None, QueryParameter(max_length=200)] = None,
+        limit: Limit = 50,
+        cursor: Cursor = None,
     ) -> CuePage:
         """Cues that meet every condition, newest first."""
         asked = CueFilter(

@@ -149,7 +149,7 @@ class MemoriesController(MemoryViewsController):
         _note(call.metrics, [line], await call.services.write_gate.remember_batch(tenant, [line.memory]), sent)
         if sent.refused:
             raise as_error(sent.refused[0])
-        return await _answer(call.services, tenant, sent, wait=bool(wait))
+        return await _answer(call.services, tenant, sent, wait=wait)
 
     @post("/memories:bulk", request_max_body_size=None, operation_class=BulkOperation)
     async def store_many(self, call: ThisCall, request: Request[Any, Any, Any], wait: Wait = False) -> StoredView:
@@ -167,7 +167,7 @@ class MemoriesController(MemoryViewsController):
 
         async for result in call.services.write_gate.remember_batches(tenant, batches()):
             _note(call.metrics, waiting.popleft(), result, sent)
-        return await _answer(call.services, tenant, sent, wait=bool(wait))
+        return await _answer(call.services, tenant, sent, wait=wait)
 
 
 class ReportsController(Controller):

@@ -16,7 +16,7 @@ from app.foundation.db.audit import actor, note_operation
 from app.insight.same.service import PHRASE_LIMIT, Why
 from app.intake.runs.run import MemoryUses
 from app.interfaces.http.admission import is_panels
-from app.interfaces.http.context import BY_USER, ThisCall
+from app.interfaces.http.context import BY_USER, Cursor, Limit, ThisCall
 from app.interfaces.http.schemas import (
     Input,
     ListedMemory,
@@ -38,12 +38,10 @@ from app.storage.memories.filters import GLOB_LIMIT, Filters, State
 from app.storage.memories.memory import TAG_LIMIT, Kind, Source, SourceKind
 from app.storage.tenants.keys import ADMIN, Key
 
-Limit = Annotated[int, QueryParameter(ge=1, le=browse.LARGEST_PAGE)]
 Sort = Literal["created", "occurred", "score", "quality"]
 _FIRST: Mapping[State, browse.Sort] = {"prune": "worst", "live": "created", "suspect": "created"}
 """The order of each state's list where none is asked for; the others begin with what was retired last."""
 Direction = Literal["desc", "asc"]
-Cursor = Annotated[str | None, QueryParameter(max_length=200)]
 Phrase = Annotated[str, QueryParameter(max_length=PHRASE_LIMIT, description="what of it is meant; empty: all")]
 _Relation = Annotated[str, Meta(pattern=f"^{RELATION_FORM}$", examples=["contradicts", "refines", "causes"])]
 

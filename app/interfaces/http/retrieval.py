@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
 from app.errors import DatabaseUnavailable
-from app.interfaces.http.context import BY_USER, Call, IdempotencyKey, ThisCall
+from app.interfaces.http.context import BY_USER, Call, IdempotencyKey, Limit, ThisCall
 from app.interfaces.http.cues import PlannedInput
 from app.interfaces.http.schemas import (
     DegradedView,
@@ -37,7 +37,7 @@ from app.recall.retrieval.recall import (
 )
 from app.storage.memories.filters import Filters
 from app.storage.memories.memory import NAME_LIMIT, Name
-from app.storage.memories.service import LARGEST_PAGE, NEIGHBOURHOOD
+from app.storage.memories.service import NEIGHBOURHOOD
 from app.storage.recalls.store import TRIAL, LoggedRecall, LoggedSummary, Outcome, RecallDay, RecallFilters
 from app.storage.tenants.workspace import User, Workspace
 
@@ -311,7 +311,7 @@ class RetrievalController(Controller):
         outcome: FromQuery[Outcome | None] = None,
         since: FromQuery[datetime | None] = None,
         until: FromQuery[datetime | None] = None,
-        limit: Annotated[int, QueryParameter(ge=1, le=LARGEST_PAGE)] = 50,
+        limit: Limit = 50,
         before: Annotated[UUID | None, QueryParameter(description="the last recall of the page before")] = None,
     ) -> Sequence[LoggedSummary]:
         """Logged recalls that meet every condition, the latest first."""

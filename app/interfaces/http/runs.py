@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Annotated
 from uuid import UUID
 
 from litestar import Controller, Response
 from litestar.openapi.datastructures import ResponseSpec
-from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
+from litestar.params import FromPath, FromQuery, JSONBody
 from msgspec import UNSET, Struct, UnsetType, field
 
 from app.errors import EmbeddingUnavailable
@@ -16,7 +15,7 @@ from app.intake.cases.cases import CaseHistory
 from app.intake.cases.store import CaseSummary
 from app.intake.runs.observations.observation import Outcome
 from app.intake.runs.run import GivenCue, GivenMemory, NewRun, Recorded, Run, RunFields, RunId
-from app.interfaces.http.context import BY_USER, Call, ThisCall, Wait, name_of
+from app.interfaces.http.context import BY_USER, Call, Cursor, Limit, ThisCall, Wait, name_of
 from app.interfaces.http.intake import embed
 from app.interfaces.http.schemas import (
     PROBLEMS,
@@ -122,8 +121,8 @@ class RunsController(Controller):
         task_type: FromQuery[str | None] = None,
         verdict: FromQuery[str | None] = None,
         agent: FromQuery[str | None] = None,
-        limit: Annotated[int, QueryParameter(ge=1, le=LARGEST_PAGE)] = 50,
-        cursor: Annotated[str | None, QueryParameter(max_length=1_600)] = None,
+        limit: Limit = 50,
+        cursor: Cursor = None,
     ) -> RunPage:
         """Runs, newest first."""
         before = place_of(cursor, datetime.fromisoformat, str)
@@ -144,7 +143,7 @@ class RunsController(Controller):
     async def record(self, call: ThisCall, data: JSONBody[RunInput], wait: Wait = False) -> Response[SavedRunView]:
         """Start or complete a run. The same run sent twice is one run. 202 while its observation waits."""
         run = convert(data, NewRun)
-        return await _record(call.asked_by(data.user), run, remember=data.remember, wait=bool(wait))
+        return await _record(call.asked_by(data.user), run, remember=data.remember, wait=wait)
 
     @patch("/runs/{run_id:str}", responses=_SAVED)
     async def complete(
@@ -156,13 +155,13 @@ class RunsController(Controller):
     ) -> Response[SavedRunView]:
         """Complete a run; one that was not recorded is recorded whole. 202 while its observation waits."""
         run = convert(data, NewRun, run_id=name_of(run_id))
-        return await _record(call.asked_by(data.user), run, remember=data.remember, wait=bool(wait))
+        return await _record(call.asked_by(data.user), run, remember=data.remember, wait=wait)
 
     @post("/observations", status_code=202, responses=ASKED)
     async def observe(self, call: ThisCall, data: JSONBody[OutcomeInput], wait: Wait = False) -> Response[Recorded]:
         """Compress a finished run, stored or sent here: 202 at once, or 200 once it is made with `?wait=true`."""
         tenant = await call.asked_by(data.user).writer()
-        found = await call.services.observations.observe(tenant, convert(data, Outcome), wait=bool(wait))
+        found = await call.services.observations.observe(tenant, convert(data, Outcome), wait=wait)
         if wait:
             await _settle(call, await call.services.workspaces.get_or_create(tenant), found)
         return Response(found, status_code=_status(found))
@@ -209,9 +208,7 @@ class CasesController(Controller):
     tags = ("cases",)
 
     @get("/cases", dependencies=BY_USER)
-    async def cases(
-        self, call: ThisCall, limit: Annotated[int, QueryParameter(ge=1, le=LARGEST_PAGE)] = LARGEST_PAGE
-    ) -> Sequence[CaseSummary]:
+    async def cases(self, call: ThisCall, limit: Limit = LARGEST_PAGE) -> Sequence[CaseSummary]:
         """The test cases that were judged, the latest judged first."""
         return await call.services.cases.page(await call.tenant(), limit=limit)
 

@@ -20,9 +20,8 @@ from app.intake.sessions.browse import (
 from app.intake.sessions.store import StoredMessage, StoredSession, TouchedArtifact
 from app.intake.sessions.take_in import TakenIn
 from app.intake.sessions.transcript import ToolUse, Transcript, Turn, title_of
-from app.interfaces.http.context import BY_USER, Call, IdempotencyKey, ThisCall, Wait, name_of
+from app.interfaces.http.context import BY_USER, Call, Cursor, IdempotencyKey, Limit, ThisCall, Wait, name_of
 from app.interfaces.http.intake import embed
-from app.interfaces.http.memories import Cursor, Limit
 from app.interfaces.http.schemas import (
     DegradedView,
     Input,
@@ -208,7 +207,7 @@ class SessionsController(Controller):
         taken = await call.services.session_intake.take_in(
             await call.tenant(), data.transcript(), language=data.language, revive=True, user=data.user
         )
-        return await _answer(call, taken, wait=bool(wait))
+        return await _answer(call, taken, wait=wait)
 
     @post("/sessions/{session_id:str}/messages")
     async def append(
@@ -233,7 +232,7 @@ class SessionsController(Controller):
             language=data.language,
             user=data.user,
         )
-        return await _answer(call, taken, wait=bool(wait))
+        return await _answer(call, taken, wait=wait)
 
     @get("/sessions/{session_id:str}/messages", dependencies=BY_USER)
     async def messages(

@@ -13,6 +13,7 @@ import pytest
 from priors_client import AsyncClient
 from priors_client.models import CueInput, MessageInput
 
+from app.errors import ConfigurationError
 from app.interfaces.cli import places, starting
 from app.interfaces.cli.projects import RECORD, store_project
 from tests.conftest import data_folder
@@ -113,7 +114,7 @@ def test_a_service_starts_with_the_settings_of_the_one_before_it(
     given = {"PRIORS_EXAMPLES": "false", "PRIORS_PORT": "9", "PRIORS_WORKSPACE": "w", "PRIORS_API_KEY": "secret-1"}
     starting.write_settings(tmp_path, {**environment, **given})
     assert "secret-1" not in (tmp_path / starting.SETTINGS).read_text()
-    with pytest.raises(starting.NotStarted, match="ran with PRIORS_API_KEY, not set here: start it yourself"):
+    with pytest.raises(ConfigurationError, match="ran with PRIORS_API_KEY, not set here: start it yourself"):
         starting.start(tmp_path, "http://127.0.0.1:8")
     monkeypatch.setenv("PRIORS_API_KEY", "secret-2")
     monkeypatch.setenv("PRIORS_WORKSPACE", "callers")
