@@ -1,8 +1,7 @@
 """How close the estimate of tokens is to real tokenizers, on texts that it was not fitted on.
 
 The tokenizers' tables come from packages that were fetched and unpacked into a folder: `js-tiktoken` and
-`@anthropic-ai/tokenizer` of npm, `mistral-common` of PyPI. With `--folder` the tables of OpenAI's encodings are written
-where the service finds them (`tokenizers` in the data directory).
+`@anthropic-ai/tokenizer` of npm, `mistral-common` of PyPI.
 """
 
 import argparse
@@ -14,7 +13,7 @@ from typing import Any
 
 from tiktoken import Encoding
 
-from app.foundation.models.tokens import Estimate, Tiktoken, encoding_of_tables
+from app.foundation.models.tokens import Estimate
 from benchmarks.figures import Figure, report
 
 TEXTS = Path(__file__).parents[1] / "tests" / "foundation" / "models" / "texts"
@@ -39,25 +38,14 @@ def ranks(lines: str) -> dict[bytes, int]:
     return found
 
 
-def tables(found: Mapping[bytes, int]) -> bytes:
-    """Returns tables as OpenAI publishes them."""
-    lines = (
-        f"{base64.b64encode(token).decode()} {rank}\n" for token, rank in sorted(found.items(), key=lambda i: i[1])
-    )
-    return "".join(lines).encode()
-
-
-def tokenizers(packages: Path, folder: Path) -> dict[str, Tiktoken]:
-    """Returns the tokenizers of the unpacked packages; the tables of OpenAI's are written into `folder`."""
-    found: dict[str, Tiktoken] = {}
-    folder.mkdir(parents=True, exist_ok=True)
+def tokenizers(packages: Path) -> dict[str, Encoding]:
+    """Returns the tokenizers of the unpacked packages."""
+    found: dict[str, Encoding] = {}
     for name in ENCODINGS:
         for path in packages.glob(f"**/dist/ranks/{name}.js"):
             text = path.read_text(encoding="utf-8")
             values = json.loads(text[text.index("{") : text.rindex("}") + 1])
-            target = folder / f"{name}.tiktoken"
-            target.write_bytes(tables(ranks(values["bpe_ranks"])))
-            found[name] = encoding_of_tables(target)
+            found[name] = _made(name, values["pat_str"], ranks(values["bpe_ranks"]))
     for path in packages.glob("**/claude.json"):
         values = json.loads(path.read_bytes())
         found["anthropic"] = _made("anthropic", values["pat_str"], ranks(values["bpe_ranks"]))
@@ -66,21 +54,21 @@ def tokenizers(packages: Path, folder: Path) -> dict[str, Tiktoken]:
     return found
 
 
-def _tekken(values: Mapping[str, Any]) -> Tiktoken:
+def _tekken(values: Mapping[str, Any]) -> Encoding:
     config = values["config"]
     most = config["default_vocab_size"] - config["default_num_special_tokens"]
     known = {base64.b64decode(item["token_bytes"]): int(item["rank"]) for item in values["vocab"][:most]}
     return _made("tekken", config["pattern"], known)
 
 
-def _made(name: str, pattern: str, known: dict[bytes, int]) -> Tiktoken:
-    return Tiktoken(name, Encoding(name, pat_str=pattern, mergeable_ranks=known, special_tokens={}))
+def _made(name: str, pattern: str, known: dict[bytes, int]) -> Encoding:
+    return Encoding(name, pat_str=pattern, mergeable_ranks=known, special_tokens={})
 
 
-def counts(found: Mapping[str, Tiktoken]) -> dict[str, list[dict[str, int]]]:
+def counts(found: Mapping[str, Encoding]) -> dict[str, list[dict[str, int]]]:
     """Returns the tokens of each piece of each text, by tokenizer."""
     return {
-        path.stem: [{name: item.count(piece) for name, item in found.items()} for piece in pieces(path)]
+        path.stem: [{name: len(item.encode_ordinary(piece)) for name, item in found.items()} for piece in pieces(path)]
         for path in sorted(TEXTS.glob("*.txt"))
     }
 
@@ -105,13 +93,10 @@ def main(arguments: Sequence[str] | None = None) -> list[Figure]:
     """Measure, print and return the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--packages", type=Path, help="folder of the unpacked packages; without it the stored counts")
-    parser.add_argument("--folder", type=Path, default=Path(".priors/tokenizers"), help="where tables are written")
     parser.add_argument("--write", action="store_true", help="store the counts, which the tests compare with")
     options = parser.parse_args(arguments)
     stored = TEXTS / "counts.json"
-    found = (
-        counts(tokenizers(options.packages, options.folder)) if options.packages else json.loads(stored.read_bytes())
-    )
+    found = counts(tokenizers(options.packages)) if options.packages else json.loads(stored.read_bytes())
     if options.write:
         stored.write_text(json.dumps(found, separators=(",", ":")) + "\n")
     figures = measured(found)

@@ -46,8 +46,7 @@ NEVER = threading.Event()
 _STOPPED = "the service stopped before the weights of the embedding model were fetched"
 _GRAPH_VERSION = 4
 """Version of the written files. It goes up with every change to them; the folder of an older version stays unused."""
-*OLDER, FOLDER = (f"{DEFAULT_MODEL.replace('/', '--')}-{version}" for version in range(1, _GRAPH_VERSION + 1))
-"""The folders of older versions, and that of this one."""
+FOLDER = f"{DEFAULT_MODEL.replace('/', '--')}-{_GRAPH_VERSION}"
 MANIFEST = "manifest.json"
 _COPIED = ("config.json", "tokenizer.json", "special_tokens_map.json")
 _LOCK = ".lock"
@@ -65,30 +64,21 @@ def write_onnx(folder: Path, stop: threading.Event = NEVER) -> Path:
     Writing takes about 1 s. Processes that start together wait for the first one; what a killed process left behind is
     removed, and an incomplete folder is never used. `stop` ends the wait for another process, and a fetch.
 
-    The folders of older versions are removed where the weights are installed. A process that has loaded a model has
-    read or mapped its files; one of an older version that starts later writes them again, and need not fetch.
-
     Raises:
         EmbeddingUnavailable: the weights cannot be had or are not the official ones, or the folder cannot be written.
     """
     target = folder / FOLDER
-    older = [path for path in map(folder.joinpath, OLDER) if path.is_dir() and installed_weights()]
-    if is_whole(target) and not older:
+    if is_whole(target):
         return target
     try:
         with _lock_folder(folder, stop):
             if not is_whole(target):
                 _replace(target, folder / _UNFINISHED, stop)
-            # Another process may have removed them while this one waited for the lock.
-            for path in filter(Path.exists, older):
-                shutil.rmtree(path)
     except OSError as error:
-        reason = error.strerror or error
-        if not is_whole(target):
-            raise EmbeddingUnavailable(
-                f"cannot write the embedding model to {folder}: {reason}; it needs 108 MB and the right to write there"
-            ) from error
-        logger.warning("cannot remove the embedding model of an older version", folder=str(folder), reason=reason)
+        raise EmbeddingUnavailable(
+            f"cannot write the embedding model to {folder}: {error.strerror or error}; it needs 108 MB and the right to"
+            " write there"
+        ) from error
     return target
 
 

@@ -1,22 +1,17 @@
 """Counts tokens: as the bundled model does, and as a named model does, by its own tokenizer or else by an estimate.
 
-Nothing is downloaded: tables are files of a folder that a setting names.
+Nothing is downloaded: tokenizers are files of a folder.
 """
 
 import asyncio
-import base64
-import hashlib
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from types import FunctionType, MappingProxyType
-from typing import Any, Protocol
+from types import MappingProxyType
+from typing import Protocol
 
-from tiktoken import Encoding
-from tiktoken.model import encoding_name_for_model
-from tiktoken_ext import openai_public  # type: ignore[import-untyped] # the package has no types
 from tokenizers import Tokenizer
 
 from app.errors import EmbeddingUnavailable, TokenizerUnavailable
@@ -40,9 +35,6 @@ _WORD = re.compile(rf"[^ \t\n\r{_MARKS}]+|[{_MARKS}]")
 """A run without such a place, or a punctuation mark or ideograph alone."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,199}")
 """A model's name that may be the name of a file; a slash in it is written as `--` there."""
-_ENCODINGS = frozenset({"o200k_base", "cl100k_base", "p50k_base", "r50k_base"})
-_SAME_WORDS = {"o200k_harmony": "o200k_base", "p50k_edit": "p50k_base"}
-"""Encodings that differ from another in special tokens only, which no text has."""
 
 
 def well_formed(text: str) -> str:
@@ -139,23 +131,6 @@ class _EmbeddingTokenizer:
         self.count, self.count_many = counter.count, counter.count_many
 
 
-class Tiktoken:
-    """A byte-pair encoding with its tables."""
-
-    exact = True
-
-    def __init__(self, name: str, encoding: Encoding) -> None:
-        self.name, self._encoding = name, encoding
-
-    def count(self, text: str) -> int:
-        """Counts the tokens of `text`; what looks like a special token is text."""
-        return len(self._encoding.encode_ordinary(text))
-
-    def count_many(self, texts: Sequence[str]) -> list[int]:
-        """Counts the tokens of each text."""
-        return [self.count(text) for text in texts]
-
-
 class TokenizerFile:
     """A provider's own `tokenizer.json`."""
 
@@ -250,19 +225,11 @@ class Counting:
         """
         if not model or model == self._embedding_model:
             return self._embedding
-        return await asyncio.to_thread(self.counter, model)
-
-    def counter(self, model: str) -> NamedCounter:
-        """Does the same in this thread: tables take up to a second to load, once."""
         name = model.replace("/", "--")
-        if not _NAME.fullmatch(name):
+        path = self._folder / f"{name}.json"
+        if not (_NAME.fullmatch(name) and path.is_file()):
             return Estimate()
-        for path in (self._folder / f"{name}.json", self._folder / name / "tokenizer.json"):
-            if path.is_file():
-                return _from_file(path, model, path.stat().st_mtime_ns)
-        encoding = _encoding_of(model)
-        path = self._folder / f"{encoding}.tiktoken"
-        return _from_tables(path, path.stat().st_mtime_ns) if encoding and path.is_file() else Estimate()
+        return await asyncio.to_thread(_from_file, path, model, path.stat().st_mtime_ns)
 
 
 @lru_cache(maxsize=8)
@@ -271,40 +238,3 @@ def _from_file(path: Path, model: str, _changed: int) -> NamedCounter:
         return TokenizerFile(model, load_tokenizer(path))
     except EmbeddingUnavailable as error:
         raise TokenizerUnavailable(str(error)) from error
-
-
-@lru_cache(maxsize=8)
-def _from_tables(path: Path, _changed: int) -> NamedCounter:
-    return encoding_of_tables(path)
-
-
-def encoding_of_tables(path: Path) -> Tiktoken:
-    """Returns the encoding whose tables a file holds, once its hash is found to be the published one.
-
-    Raises:
-        TokenizerUnavailable: the file has other tables.
-    """
-
-    def read(_url: str, expected_hash: str) -> dict[bytes, int]:
-        content = path.read_bytes()
-        if hashlib.sha256(content).hexdigest() != expected_hash:
-            raise TokenizerUnavailable(f"{path} is not the published table of {path.stem}; remove it, or copy it again")
-        pairs = (line.split() for line in content.splitlines() if line)
-        return {base64.b64decode(token): int(rank) for token, rank in pairs}
-
-    # The library's own definition, with its tables from this file in place of a download.
-    known: Any = openai_public.ENCODING_CONSTRUCTORS[path.stem]
-    made = FunctionType(known.__code__, {**vars(openai_public), "load_tiktoken_bpe": read})
-    return Tiktoken(path.stem, Encoding(**made()))
-
-
-def _encoding_of(model: str) -> str | None:
-    """Returns the name of the encoding of a model, or of the encoding itself; None if it is unknown."""
-    if model in _ENCODINGS:
-        return model
-    try:
-        found = encoding_name_for_model(model.rpartition("/")[2])
-    except KeyError:
-        return None
-    found = _SAME_WORDS.get(found, found)
-    return found if found in _ENCODINGS else None

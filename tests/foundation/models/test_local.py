@@ -1,14 +1,11 @@
 """Tests of the bundled model: its documented similarity, batches, concurrent callers, damaged files."""
 
 import asyncio
-import errno
 import functools
 import hashlib
-import shutil
 import sys
 import threading
 import zipfile
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +14,10 @@ import onnx
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from structlog.testing import capture_logs
 
 from app.errors import EmbeddingUnavailable
 from app.foundation.models import bundled, local
-from app.foundation.models.bundled import FOLDER, OLDER, is_whole, write_onnx
+from app.foundation.models.bundled import FOLDER, is_whole, write_onnx
 from app.foundation.models.encoder import ADAPTER, INT7_MOST, LAYERS
 from app.foundation.models.local import RETRY_SECONDS, LocalProvider
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter, adapted_vectors
@@ -130,64 +126,6 @@ def test_the_model_is_written_once_and_whole(tmp_path: Path) -> None:
     (folder / "manifest.json").unlink()
     assert not is_whole(folder)
     assert is_whole(write_onnx(tmp_path))
-
-
-def _make_folders(models: Path, names: Iterable[str]) -> None:
-    for name in names:
-        (models / name).mkdir()
-        (models / name / "model.onnx").touch()
-
-
-def _folders(models: Path) -> set[str]:
-    return {path.name for path in models.iterdir() if path.is_dir()}
-
-
-def test_the_folders_of_older_versions_go_whether_this_one_is_written_or_was(tmp_path: Path) -> None:
-    others = {f"{FOLDER}0", f"{OLDER[0]}-mine", "models--of--a--hub"}
-    _make_folders(tmp_path, (*OLDER, *others))
-    write_onnx(tmp_path)
-    assert _folders(tmp_path) == others | {FOLDER}
-    _make_folders(tmp_path, OLDER)
-    write_onnx(tmp_path)
-    assert _folders(tmp_path) == others | {FOLDER}
-
-
-def test_folders_of_older_versions_stay_where_the_weights_are_not_installed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_onnx(tmp_path)
-    _make_folders(tmp_path, OLDER)
-    _without_installed_weights(monkeypatch)
-    write_onnx(tmp_path)
-    assert _folders(tmp_path) == {*OLDER, FOLDER}
-
-
-def test_folders_of_older_versions_are_removed_under_the_lock(tmp_path: Path) -> None:
-    write_onnx(tmp_path)
-    _make_folders(tmp_path, OLDER)
-    stop = threading.Event()
-    stop.set()
-    with bundled._lock_folder(tmp_path, bundled.NEVER), pytest.raises(EmbeddingUnavailable, match="stopped"):
-        write_onnx(tmp_path, stop)
-    assert _folders(tmp_path) == {*OLDER, FOLDER}
-
-
-def test_a_folder_of_an_older_version_that_cannot_be_removed_is_logged_and_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(path: Path) -> None:
-        raise PermissionError(errno.EACCES, "Permission denied", str(path))
-
-    write_onnx(tmp_path)
-    _make_folders(tmp_path, OLDER[-1:])
-    with monkeypatch.context() as patched, capture_logs() as lines:
-        patched.setattr(shutil, "rmtree", refuse)
-        assert write_onnx(tmp_path) == tmp_path / FOLDER
-    (line,) = lines
-    assert line["log_level"] == "warning"
-    assert (line["folder"], line["reason"]) == (str(tmp_path), "Permission denied")
-    write_onnx(tmp_path)
-    assert _folders(tmp_path) == {FOLDER}
 
 
 async def test_damaged_files_are_written_anew(tmp_path: Path) -> None:

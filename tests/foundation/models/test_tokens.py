@@ -50,8 +50,7 @@ async def test_a_tokenizer_file_of_the_model_counts(counting: Counting, tmp_path
     assert found.count_many([text, "\ud800"]) == [counter.count(text), 1]
 
 
-@pytest.mark.parametrize("name", ["o200k_base.tiktoken", "gpt-4o.json"])
-async def test_a_file_that_is_no_tokenizer_is_named(counting: Counting, tmp_path: Path, name: str) -> None:
-    (tmp_path / name).write_text("IQ== 0\n")
-    with pytest.raises(TokenizerUnavailable, match=name):
+async def test_a_file_that_is_no_tokenizer_is_named(counting: Counting, tmp_path: Path) -> None:
+    (tmp_path / "gpt-4o.json").write_text("IQ== 0\n")
+    with pytest.raises(TokenizerUnavailable, match=r"gpt-4o\.json"):
         await counting.of("gpt-4o")
