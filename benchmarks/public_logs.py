@@ -1,11 +1,12 @@
 """Extracts the cues of session logs in public repositories, and compares them with what readers said of their turns.
 
 The logs are not part of this repository. `public_turns.jsonl` names each by repository, commit and path, with the turns
-of persons that were read, drawn at random above and below the threshold of then, and the verdicts. Readers had the
-sentences of a turn and the end of the agent's turn before it, and no sight of the rules. `useful` names the turns with
-a sentence that a colleague would write down for later sessions, and these sentences by their digests; `harmless` turns
-are true and lasting but change nothing; all others are junk. Two readers of the same 168 turns called 33 turns useful
-each, 31 of them both.
+of persons that were read, drawn at random above and below the threshold of then, and the verdicts;
+`public_turns_held_out.jsonl` does so for repositories that no rule and no fit has seen. Readers had the sentences of a
+turn and the end of the agent's turn before it, and no sight of the rules. `useful` names the turns with a sentence that
+a colleague would write down for later sessions, and these sentences by their digests; `harmless` turns are true and
+lasting but change nothing; all others are junk. Two readers of the same 168 turns called 33 turns useful each, 31 of
+them both.
 """
 
 import argparse
@@ -25,13 +26,15 @@ from benchmarks.figures import Figure, report
 from benchmarks.stage import rows_of
 
 TURNS = Path(__file__).parent / "public_turns.jsonl"
+HELD_OUT = Path(__file__).parent / "public_turns_held_out.jsonl"
+"""Turns of other repositories. They measure, and stay out of every fit and out of sight of who writes rules."""
 USEFUL, HARMLESS, JUNK = "useful", "harmless", "junk"
 ACTIVE, CANDIDATE, SILENT = "active cues", "candidates", "turns without a cue"
 
 
-def read() -> list[Mapping[str, Any]]:
+def read(path: Path = TURNS) -> list[Mapping[str, Any]]:
     """Reads the sessions with their verdicts."""
-    return rows_of(TURNS)
+    return rows_of(path)
 
 
 def content_of(row: Mapping[str, Any], folder: Path) -> bytes:
@@ -86,12 +89,13 @@ def figures(found: Sequence[tuple[str, str]]) -> Iterator[Figure]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measures the rules in use on logs of public repositories; the weights in use are fitted to them."""
+    """Measures the rules in use on logs of public repositories: those that the weights are fitted to, and others."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="clones of the repositories, each in OWNER/NAME")
     given = parser.parse_args(arguments)
-    found = [pair for row in read() for pair in judged(row, turns_of(row, given.folder))]
-    report("cues of persons, public logs", list(figures(found)))
+    for name, path in (("that the weights are fitted to", TURNS), ("that no fit has seen", HELD_OUT)):
+        found = [pair for row in read(path) for pair in judged(row, turns_of(row, given.folder))]
+        report(f"cues of persons, public logs {name}", list(figures(found)))
 
 
 if __name__ == "__main__":

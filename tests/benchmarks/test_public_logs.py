@@ -79,8 +79,19 @@ def test_the_sentences_that_a_reader_named_are_examples_of_lessons(clones: Path)
     assert [example.holds for example in found] == [True]
 
 
-def test_every_verdict_is_on_a_turn_that_was_read() -> None:
-    rows = public_logs.read()
+@pytest.mark.parametrize("path", [public_logs.TURNS, public_logs.HELD_OUT])
+def test_every_verdict_is_on_a_turn_that_was_read(path: Path) -> None:
+    rows = public_logs.read(path)
 
     assert all({*map(int, one["useful"]), *one["harmless"]} <= set(one["read"]) for one in rows)
     assert len({(one["repository"], one["path"], one["session"]) for one in rows}) == len(rows)
+
+
+def test_no_repository_is_both_fitted_to_and_held_out() -> None:
+    fitted, held_out = (
+        {row["repository"] for row in public_logs.read(path)} for path in (public_logs.TURNS, public_logs.HELD_OUT)
+    )
+
+    assert fitted
+    assert held_out
+    assert not fitted & held_out
