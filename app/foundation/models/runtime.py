@@ -1,11 +1,8 @@
 """Loads embedding models into ONNX Runtime, by fastembed: by name, or without a hub from a folder that a setting names.
 
-fastembed, which takes a second to import, knows the shape of the models that it lists. For any other, the folder has
-what an export for sentence-transformers has, which says how token vectors become one: `modules.json` and
-`1_Pooling/config.json`.
+fastembed, which takes a second to import, knows the shape of the models that it lists. An endpoint serves others.
 """
 
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +10,6 @@ from typing import Any
 import numpy as np
 import onnxruntime  # type: ignore[import-untyped] # the package has no types
 from fastembed import TextEmbedding
-from fastembed.common.model_description import ModelSource, PoolingType
 from numpy.typing import NDArray
 from tokenizers import Encoding, Tokenizer
 
@@ -34,17 +30,8 @@ ADAPTED_FILE = "adapted.onnx"
 """The graph of the adapted model, in which a plan is near the lessons that apply to it."""
 _TEXTS_AT_ONCE = 8
 """Texts of one run of the adapted model: with whole windows as many tokens as a batch of documents has."""
-NAMES = ("onnx/model.onnx", "model.onnx")
-"""The usual places of a model among several ONNX files of a folder, the first one preferred."""
 _POOLED = "sentence_embedding"
 """The output in which exports give the vector of the whole text."""
-POOLINGS = {
-    "pooling_mode_cls_token": "CLS",
-    "pooling_mode_mean_tokens": "MEAN",
-    "pooling_mode_lasttoken": "LAST_TOKEN",
-}
-"""sentence-transformers' names of the ways of pooling, and fastembed's."""
-_TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
 
 
 class TextModel:
@@ -97,7 +84,7 @@ def load_bundled(folder: Path, dimension: int) -> TextModel:
     Raises:
         EmbeddingUnavailable: a file is damaged.
     """
-    model = _open(DEFAULT_MODEL, dimension, None, specific_model_path=str(folder))
+    model = _open(DEFAULT_MODEL, dimension, specific_model_path=str(folder))
     try:
         tokenizer: Tokenizer = model.model.tokenizer  # type: ignore[attr-defined] # each kind has one
         encoder, adapted = (_Encoder(open_session(folder / name), tokenizer) for name in (QUERY_FILE, ADAPTED_FILE))
@@ -115,19 +102,18 @@ def load_model(model: str, dimension: int, *, given: Path | None, cache: Path) -
     Raises:
         EmbeddingUnavailable: it cannot be downloaded or loaded, or its vectors have another dimension.
     """
-    opened = _open(model, dimension, given, cache_dir=str(cache))
+    place = {"cache_dir": str(cache)} if given is None else {"specific_model_path": str(given)}
+    opened = _open(model, dimension, **place)
     return TextModel(opened, _window(opened))
 
 
-def _open(model: str, dimension: int, given: Path | None, **place: str) -> TextEmbedding:
+def _open(model: str, dimension: int, **place: str) -> TextEmbedding:
     options: dict[str, Any] = {"threads": THREADS_A_RUN, **place}
     try:
-        if given is not None:
-            opened = _open_folder(model, given, dimension, **options)
-        else:
+        if "cache_dir" in place:
             # Checked before a download, which may take an hour.
             _check_dimension(model, TextEmbedding.get_embedding_size(model), dimension)
-            opened = TextEmbedding(model, **options)
+        opened = TextEmbedding(model, **options)
         _check_dimension(model, len(next(iter(opened.embed(["warm up"])))), dimension)
     except EmbeddingUnavailable:
         raise
@@ -187,96 +173,6 @@ def open_session(graph: Path) -> Any:  # noqa: ANN401 - onnxruntime has no types
 def inputs_of(tokens: NDArray[np.int64], mask: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
     """Returns the inputs of the encoder's graphs."""
     return {"input_ids": tokens, "attention_mask": mask, "token_type_ids": np.zeros_like(tokens)}
-
-
-def _open_folder(model: str, folder: Path, dimension: int, **options: Any) -> TextEmbedding:  # noqa: ANN401 - fastembed's own
-    """Loads a model from its folder.
-
-    Raises:
-        EmbeddingUnavailable: a file is missing, or the files do not say how the model gives a vector.
-    """
-    for name in _TOKENIZER:
-        if not (folder / name).is_file():
-            raise EmbeddingUnavailable(f"{folder} has no {name}: PRIORS_EMBEDDING_FOLDER names the files of {model}")
-    known = next((it["model_file"] for it in TextEmbedding.list_supported_models() if _same(it["model"], model)), None)
-    name = model if known and (folder / known).is_file() else _register(folder, dimension)
-    return TextEmbedding(name, specific_model_path=str(folder), **options)
-
-
-def _same(known: str, model: str) -> bool:
-    return known.lower() == model.lower()
-
-
-def _register(folder: Path, dimension: int) -> str:
-    """Tells fastembed of the model of a folder, and returns the name under which it now knows it."""
-    file = _model_file(folder)
-    output, pooling = _shape(folder, file)
-    name = f"{folder}:{output}:{pooling.value}"
-    if not any(_same(known["model"], name) for known in TextEmbedding.list_supported_models()):
-        TextEmbedding.add_custom_model(
-            model=name,
-            pooling=pooling,
-            normalization=False,
-            sources=ModelSource(hf=name),
-            dim=dimension,
-            model_file=file,
-            output_name=output,
-        )
-    return name
-
-
-def _model_file(folder: Path) -> str:
-    found = sorted(str(path.relative_to(folder)) for path in folder.rglob("*.onnx"))
-    if len(found) == 1:
-        return found[0]
-    usual = next((name for name in NAMES if name in found), None)
-    if usual is None:
-        raise EmbeddingUnavailable(f"{folder} must have one ONNX file, or {NAMES[0]} among them; it has {len(found)}")
-    return usual
-
-
-def _shape(folder: Path, file: str) -> tuple[str, PoolingType]:
-    """Returns the output to read and its pooling."""
-    ranks = _outputs(folder / file)
-    if _POOLED in ranks:
-        return _POOLED, PoolingType.DISABLED
-    output, rank = next(iter(ranks.items()))
-    if (dense := _dense(folder)) is not None:
-        raise EmbeddingUnavailable(
-            f"the model in {folder} ends in a layer that its ONNX file lacks ({dense}): export it with the output"
-            f" {_POOLED}"
-        )
-    if rank == 2:  # noqa: PLR2004 - texts and numbers
-        return output, PoolingType.DISABLED
-    return output, PoolingType(_pooling(folder))
-
-
-def _outputs(path: Path) -> dict[str, int]:
-    """Returns the number of axes of each output of an ONNX model."""
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    return {output.name: len(output.shape) for output in session.get_outputs()}
-
-
-def _dense(folder: Path) -> str | None:
-    """Returns the name of a layer after the pooling; None if there is none."""
-    modules = folder / "modules.json"
-    listed = json.loads(modules.read_bytes()) if modules.is_file() else ()
-    return next((str(module.get("path")) for module in listed if str(module.get("type")).endswith("Dense")), None)
-
-
-def _pooling(folder: Path) -> str:
-    stated = folder / "1_Pooling" / "config.json"
-    if not stated.is_file():
-        raise EmbeddingUnavailable(
-            f"{folder} does not say how its token vectors become one: copy 1_Pooling/config.json of the model, too"
-        )
-    config = json.loads(stated.read_bytes())
-    used = [mode for mode, value in config.items() if mode.startswith("pooling_mode") and value is True]
-    if len(used) != 1 or used[0] not in POOLINGS:
-        raise EmbeddingUnavailable(f"{stated} names {', '.join(used) or 'no pooling'}; known are {', '.join(POOLINGS)}")
-    return POOLINGS[used[0]]
 
 
 def _window(model: TextEmbedding) -> Window:
