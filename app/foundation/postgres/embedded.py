@@ -40,7 +40,6 @@ class EmbeddedPostgres:
         self._guard = threading.Lock()
         self._share: _FileLock | None = None
         self._postmaster: Postmaster | None = None
-        self._pid = os.getpid()
 
     def start(self) -> str:
         """Takes a share, starts the server and makes the database, each unless done; returns the superuser's URL.
@@ -52,7 +51,6 @@ class EmbeddedPostgres:
             DatabaseUnavailable: Postgres cannot be made or started; the message has the reason.
         """
         with self._guard, _readable_errors(self._data_dir):
-            self._forget_parents_share()
             _prepare(self._data_dir)
             with self._exclusive():
                 had_share = self._share is not None
@@ -83,7 +81,6 @@ class EmbeddedPostgres:
             DatabaseUnavailable: the server has not stopped yet, or another process is starting or stopping it.
         """
         with self._guard:
-            self._forget_parents_share()
             if self._share is None:
                 return
             try:
@@ -130,13 +127,6 @@ class EmbeddedPostgres:
             atexit.unregister(self.stop)
         self._share = self._postmaster = None
 
-    def _forget_parents_share(self) -> None:
-        """Closes the share after a fork. It belongs to the parent, and unlocking it here would unlock it there."""
-        if self._pid != os.getpid():
-            if self._share is not None:
-                self._share.close()
-            self._pid, self._share, self._postmaster = os.getpid(), None, None
-
     @contextmanager
     def _exclusive(self) -> Iterator[None]:
         """Keeps other processes from starting or stopping the server."""
@@ -172,10 +162,6 @@ class _FileLock:
     def drop(self) -> None:
         """Unlocks, then closes: after closing alone, a fork that shares the open file would keep the lock."""
         fcntl.flock(self._file, fcntl.LOCK_UN)
-        self.close()
-
-    def close(self) -> None:
-        """Closes the file without unlocking it: a parent that has it open keeps the lock."""
         os.close(self._file)
 
 

@@ -18,7 +18,7 @@ import psycopg
 from psycopg import sql
 
 from app.errors import ConfigurationError, DatabaseUnavailable
-from app.foundation.db.pool import LOGIN, MAKE_LOGIN
+from app.foundation.db.pool import MAKE_LOGIN
 from app.foundation.postgres.cluster import (
     SUPERUSER,
     DataDirectory,
@@ -42,11 +42,7 @@ _SOCKET_PATH_BYTES = 103
 _MEMORY_IN_USE = "shared memory block"
 # Messages of a server that will answer later, and of one whose predecessor has not quite ended.
 _BUSY = ("starting up", "shutting down", "recovery mode", "not yet accepting", "Hot standby mode is disabled")
-_LOGIN_REFUSED = f'authentication failed for user "{LOGIN}"'
-_TRANSIENT = (
-    *_BUSY,
-    *("too many clients", "connection slots", "terminating connection", "lock file", _MEMORY_IN_USE, _LOGIN_REFUSED),
-)
+_TRANSIENT = (*_BUSY, "too many clients", "connection slots", "terminating connection", "lock file", _MEMORY_IN_USE)
 # Greater than every pid of a kernel, so never a living process.
 _UNUSED_PID = "2147483647"
 _LOG_TAIL_BYTES = 1 << 16
@@ -124,27 +120,12 @@ class Postmaster:
             with psycopg.connect(self.url(SUPERUSER), autocommit=True, connect_timeout=10) as connection:
                 _make_database(connection, database)
                 connection.execute(MAKE_LOGIN)
-                self._try_login(connection, database)
         except psycopg.Error as error:
             # Without an SQLSTATE the connection failed; 57P is the class of a server that is shutting down.
             if error.sqlstate and not error.sqlstate.startswith("57P"):
                 raise DatabaseUnavailable(f"the database {database} cannot be made: {error}") from error
             return str(error)
         return None
-
-    def _try_login(self, superuser: psycopg.Connection, database: str) -> None:
-        """Logs in as the service does. If an older version of Priors started the server, its access rules are renewed.
-
-        Raises:
-            psycopg.OperationalError: the login is refused; the server reads the new rules within milliseconds.
-        """
-        try:
-            psycopg.connect(self.url(database, role=LOGIN), connect_timeout=10).close()
-        except psycopg.OperationalError as error:
-            if _LOGIN_REFUSED in str(error):
-                self._cluster.write(settings_files(self._cluster, self._socket_folder))
-                superuser.execute("SELECT pg_reload_conf()")
-            raise
 
     def _find_running_socket(self) -> None:
         """Reads where a running server has its socket: one that was started with another TMPDIR has it there."""

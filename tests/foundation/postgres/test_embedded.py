@@ -194,31 +194,6 @@ def test_an_interrupt_at_the_terminal_does_not_reach_the_server(data_dir: Path) 
 
 
 @pytest.mark.test_all("kills")
-def test_a_fork_does_not_take_its_parents_share(data_dir: Path) -> None:
-    script = """
-import os, sys
-from pathlib import Path
-from app.foundation.postgres.embedded import EmbeddedPostgres
-pid_file = Path(sys.argv[1]) / "postgres" / "postmaster.pid"
-postgres = EmbeddedPostgres(Path(sys.argv[1]))
-postgres.start()
-child = os.fork()
-if not child:
-    postgres.stop()
-    os._exit(0 if pid_file.exists() else 1)
-assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-idle = os.fork()
-if not idle:
-    sys.stdin.read()
-    os._exit(0)
-postgres.stop()
-print("running" if pid_file.exists() else "stopped", flush=True)
-"""
-    with another_process(script, data_dir) as user:
-        assert first_line(user) == "stopped"
-
-
-@pytest.mark.test_all("kills")
 def test_many_processes_that_come_and_go(data_dir: Path) -> None:
     script = """
 import sys
@@ -400,19 +375,6 @@ def test_the_service_logs_in_as_a_role_that_is_no_superuser_and_may_take_both_ro
         for role in (SERVICE, OWNER):
             connection.execute(f"SET ROLE {role}")
             assert connection.execute("SELECT current_user").fetchone() == (role,)
-
-
-@pytest.mark.skipif(not AS_ROOT, reason="only the server of a borrowed account asks who its client is")
-def test_a_server_that_an_older_version_started_lets_the_service_in(data_dir: Path) -> None:
-    with EmbeddedPostgres(data_dir) as older, psycopg.connect(older.start(), autocommit=True) as superuser:
-        (data_dir / "postgres" / "priors_ident.conf").write_text("priors root postgres\n")
-        superuser.execute("SELECT pg_reload_conf()")
-        superuser.execute("DROP ROLE priors")
-        pid = server_pid(data_dir)
-        with EmbeddedPostgres(data_dir) as newer:
-            newer.start()
-            assert ask(newer.service_url, "SELECT session_user") == "priors"
-            assert server_pid(data_dir) == pid
 
 
 def test_there_is_no_url_for_the_service_before_the_start(data_dir: Path) -> None:
