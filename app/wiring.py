@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import NamedTuple, Protocol, TypeVar
+from functools import cached_property, partial
+from typing import Protocol, TypeAlias, TypeVar
 
 from app.foundation.db.database import Database
 from app.foundation.models.local import reranker_from
@@ -64,6 +64,8 @@ class _Closable(Protocol):
 
 
 C = TypeVar("C", bound=_Closable | None)
+Revive: TypeAlias = Callable[[], Awaitable[object]]
+"""Starts the embedded Postgres again if it has died."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +81,7 @@ class Services:
     """Scores the best hits again; None if no re-ranker is configured."""
     chat: Chat | None = None
     """The language model that compresses runs; None if no model is configured."""
-    revive: Callable[[], Awaitable[object]] | None = None
+    revive: Revive | None = None
     """Starts the embedded Postgres again if it has died; None if another database is used."""
     run_traces: RunTraces = traces
 
@@ -301,33 +303,24 @@ class Services:
         )
 
 
-class Address(NamedTuple):
-    """The ways to reach the database."""
-
-    url: str
-    admin_url: str
-    """The URL of a role that may migrate."""
-    revive: Callable[[], Awaitable[object]] | None = None
-    """Starts the embedded Postgres again if it has died; None if another database is used."""
-
-
 @asynccontextmanager
-async def opened_database(settings: Settings) -> AsyncIterator[Address]:
-    """Yields the address of the database. The embedded Postgres runs for as long as this is open.
+async def opened_database(settings: Settings, *, pool_size: int) -> AsyncIterator[tuple[Database, Revive | None]]:
+    """Yields the database, and what revives it; None if it is not the embedded one, which runs while this is open.
 
     Raises:
         ConfigurationError: the data directory cannot be used.
         DatabaseUnavailable: the embedded Postgres does not start.
     """
-    if settings.database_url:
-        yield Address(settings.database_url, settings.database_url)
-        return
-    embedded = EmbeddedPostgres(settings.data_dir)
-    admin_url = await asyncio.to_thread(embedded.start)
-    try:
-        yield Address(embedded.service_url, admin_url, lambda: asyncio.to_thread(embedded.start))
-    finally:
-        await asyncio.to_thread(embedded.stop)
+    url = admin_url = settings.database_url
+    revive: Revive | None = None
+    async with AsyncExitStack() as stack:
+        if not url:
+            embedded = EmbeddedPostgres(settings.data_dir)
+            revive = partial(asyncio.to_thread, embedded.start)
+            admin_url = await asyncio.to_thread(embedded.start)
+            stack.push_async_callback(asyncio.to_thread, embedded.stop)
+            url = embedded.service_url
+        yield _close_at_end(stack, Database(url, admin_url=admin_url, pool_size=pool_size)), revive
 
 
 @asynccontextmanager
@@ -340,16 +333,15 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
     """
     check_defaults(settings)
     async with AsyncExitStack() as stack:
-        address = await stack.enter_async_context(opened_database(settings))
-        database = Database(address.url, admin_url=address.admin_url, pool_size=settings.pool_size)
+        database, revive = await stack.enter_async_context(opened_database(settings, pool_size=settings.pool_size))
         yield Services(
             settings=settings,
-            database=_close_at_end(stack, database),
+            database=database,
             provider=_close_at_end(stack, following_provider(settings)),
             counter=BundledTokenCounter(),
             reranker=_close_at_end(stack, reranker_from(settings)),
             chat=_close_at_end(stack, chat_from(settings)),
-            revive=address.revive,
+            revive=revive,
         )
 
 

@@ -89,20 +89,16 @@ async def back_up(settings: Settings, folder: Path) -> Backup:
         DatabaseUnavailable: the backup could not be written, or is not sound; nothing is left of it.
     """
     _check_free(folder)
-    async with opened_database(settings) as address:
-        database = Database(address.url, admin_url=address.admin_url, pool_size=1)
-        try:
-            revision = await current(database)
+    async with opened_database(settings, pool_size=1) as (database, _):
+        revision = await current(database)
+        async with database.across() as session:
+            await _check_undistributed(session)
+        # A full disk needs a backup, though it has no room for the entry.
+        with suppress(StorageFull):
             async with database.across() as session:
-                await _check_undistributed(session)
-            # A full disk needs a backup, though it has no room for the entry.
-            with suppress(StorageFull):
-                async with database.across() as session:
-                    await _note(session)
-        finally:
-            await database.close()
+                await _note(session)
         begun = Backup(kind=_kind(settings), version=VERSION, revision=revision, began_at=datetime.now(UTC))
-        return await asyncio.to_thread(_write, begun, libpq_url(address.admin_url), folder)
+        return await asyncio.to_thread(_write, begun, libpq_url(database.admin_url), folder)
 
 
 async def _check_undistributed(session: Session) -> None:

@@ -51,13 +51,9 @@ async def diagnose(settings: Settings) -> list[CheckResult]:
     """Runs all checks; returns faults as findings and does not raise them."""
     findings = [_exposure(settings), _disk(settings.data_dir)]
     try:
-        async with opened_database(settings) as address:
-            database = Database(address.url, admin_url=address.admin_url, pool_size=2)
-            try:
-                async for finding in _Checks(database, settings).find():
-                    findings.append(finding)  # noqa: PERF401 - those before an error are kept
-            finally:
-                await database.close()
+        async with opened_database(settings, pool_size=2) as (database, _):
+            async for finding in _Checks(database, settings).find():
+                findings.append(finding)  # noqa: PERF401 - those before an error are kept
     except PriorsError as error:
         findings.append(CheckResult(FAIL, "database", str(error)))
     return findings

@@ -12,7 +12,6 @@ import pytest
 from psycopg import sql
 
 from app.errors import ConfigurationError, DatabaseUnavailable, InvalidInput
-from app.foundation.db.database import Database
 from app.foundation.db.migrations import upgrade
 from app.foundation.postgres.cluster import DataDirectory
 from app.operations.access import AuditLog, AuditQuestion
@@ -26,13 +25,9 @@ from tests.interfaces.worker.working import note
 
 @asynccontextmanager
 async def opened(services: Services, settings: Settings) -> AsyncIterator[Services]:
-    async with opened_database(settings) as address:
-        await asyncio.to_thread(upgrade, address.admin_url)
-        database = Database(address.url, admin_url=address.admin_url, pool_size=2)
-        try:
-            yield replace(services, database=database, settings=settings)
-        finally:
-            await database.close()
+    async with opened_database(settings, pool_size=2) as (database, _):
+        await asyncio.to_thread(upgrade, database.admin_url)
+        yield replace(services, database=database, settings=settings)
 
 
 async def keep(services: Services, valve: str) -> None:

@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from app.foundation.db.database import Database
 from app.foundation.db.distribution import distribute as distribute_tables
 from app.foundation.db.migrations import head, print_sql, state, upgrade
 from app.foundation.models.providers import provider_from, with_model
@@ -50,17 +49,15 @@ def migrate(
 async def _migrate(*, check: bool) -> bool:
     settings = settings_here()
     check_store(settings)
-    async with opened_database(settings) as address:
-        database = Database(address.url, admin_url=address.admin_url, pool_size=1)
+    async with opened_database(settings, pool_size=1) as (database, _):
         before = await state(database)
-        await database.close()
         if not before.mend:
             typer.echo(f"up to date at {before.revision}")
             return False
         if check:
             typer.echo(before.mend)
             return True
-        await asyncio.to_thread(upgrade, address.admin_url)
+        await asyncio.to_thread(upgrade, database.admin_url)
         repaired = before.revision == head()
         typer.echo(f"secured again at {head()}" if repaired else f"from {before.revision or 'nothing'} to {head()}")
         return False
@@ -83,8 +80,8 @@ def distribute(
 async def _distribute(shards: int) -> None:
     settings = settings_here()
     check_store(settings)
-    async with opened_database(settings) as address:
-        done = await asyncio.to_thread(distribute_tables, address.admin_url, shards=shards)
+    async with opened_database(settings, pool_size=1) as (database, _):
+        done = await asyncio.to_thread(distribute_tables, database.admin_url, shards=shards)
     if not (done.by_workspace or done.everywhere):
         typer.echo("nothing to do: every table is distributed")
         return
