@@ -11,8 +11,6 @@ from msgspec import UNSET, Struct, UnsetType, field
 
 
 class ActivateInput(Struct, frozen=True, kw_only=True):
-    action: str | UnsetType = UNSET
-    """In place of `plan`: one act."""
     agent: str | None | UnsetType = UNSET
     as_of: datetime | None | UnsetType = UNSET
     """The moment whose cues are asked for."""
@@ -392,8 +390,8 @@ class CueInput(Struct, frozen=True, kw_only=True):
     """The cost of the mistake: 0 to 1, or low (0.2), medium (0.5), high (0.8), severe (1)."""
     details: Mapping[str, Any] | UnsetType = UNSET
     """The further fields of the kind."""
-    evidence: Sequence[EvidenceInput | str] | EvidenceInput | str | UnsetType = UNSET
-    """Turns `{session, message, quote, at}`, or quotes."""
+    evidence: Sequence[EvidenceInput] | UnsetType = UNSET
+    """Turns that say so."""
     files: Sequence[str] | UnsetType = UNSET
     kind: Literal['correction', 'preference', 'precedent', 'procedure', 'decision', 'discovery', 'negative_result']
     language: str | None | UnsetType = UNSET

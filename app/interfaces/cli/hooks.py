@@ -373,7 +373,7 @@ def _start(place: Destination, event: Event) -> None:
     _remove_old_notes()
     failed, is_resumed = _failed_before(place), event.get("source") == "resume"
     if not is_resumed:
-        _forget_told(event)
+        _remove(_note("told", _context_of(event)))
     _in_background(lambda: _read_unread(place))
     try:
         standing = "" if is_resumed else _standing(place)
@@ -561,10 +561,6 @@ def _context_of(event: Event) -> str:
     return f"{session} {agent}" if agent else session
 
 
-def _forget_told(event: Event) -> None:
-    _remove(_note("told", _context_of(event)))
-
-
 def _note_spawned(event: Event) -> None:
     """Notes what a sub-agent is to do, until it starts."""
     given = event["tool_input"]
@@ -637,7 +633,7 @@ def _is_prompt(line: bytes) -> bool:
 def _session_end(place: Destination, event: Event) -> None:
     """Stores the transcript of a session; before its context is compacted too, as a compacted log may be poorer."""
     if event["hook_event_name"] == "PreCompact":
-        _forget_told(event)
+        _remove(_note("told", _context_of(event)))
         if not os.path.exists(event.get("transcript_path") or ""):
             return
     _store_session(place, event)

@@ -10,7 +10,6 @@ from litestar import Controller
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from app.errors import InvalidInput
 from app.interfaces.http.context import BY_USER, Call, Cursor, IdempotencyKey, Limit, ThisCall
 from app.interfaces.http.intake import as_error
 from app.interfaces.http.schemas import (
@@ -61,9 +60,6 @@ class EvidenceInput(Input):
         return Evidence(session=self.session, ordinal=self.message, quote=self.quote, at=self.at)
 
 
-_Proof = Annotated[list[EvidenceInput | Words], Meta(max_length=LIST_LIMIT)] | EvidenceInput | Words
-
-
 class CueInput(Input):
     """A cue to store."""
 
@@ -74,7 +70,7 @@ class CueInput(Input):
     confidence: Share = 1.0
     scope: Scope = "project"
     quote: Annotated[Words, Meta(description="the words of the turn that say so")] = ""
-    evidence: Annotated[_Proof, Meta(description="turns `{session, message, quote, at}`, or quotes")] = ""
+    evidence: Annotated[Sequence[EvidenceInput], Meta(max_length=LIST_LIMIT, description="turns that say so")] = ()
     details: Annotated[Mapping[str, Any], Meta(description="the further fields of the kind")] = {}
     trust: Annotated[Trust, Meta(description="who stands behind it; only a person's is told before an act")] = "person"
     action_types: _ActionTypes = ()
@@ -86,12 +82,9 @@ class CueInput(Input):
 
     def cue(self) -> NewCue:
         """Returns the value that the verb takes."""
-        given = self.evidence if isinstance(self.evidence, list) else [self.evidence]
-        evidence = [
-            item.evidence() if isinstance(item, EvidenceInput) else Evidence(quote=item) for item in given if item
-        ]
+        evidence = tuple(item.evidence() for item in self.evidence)
         quote = self.quote or next((item.quote for item in evidence if item.quote), "")
-        return convert(self, NewCue, evidence=tuple(evidence), quote=quote, consequence=_number(self.consequence))
+        return convert(self, NewCue, evidence=evidence, quote=quote, consequence=_number(self.consequence))
 
 
 def _number(given: float | str) -> float:
@@ -175,21 +168,14 @@ class PlannedInput(Input, kw_only=True):
 
 
 class ActivateInput(PlannedInput, kw_only=True):
-    """A plan or action that somebody is about to carry out."""
+    """A plan or an act that somebody is about to carry out."""
 
     plan: Annotated[str, Meta(max_length=20_000)] = ""
-    action: Annotated[str, Meta(max_length=20_000, description="in place of `plan`: one act")] = ""
     min_score: Annotated[
         Share | None,
         Meta(description="least probability of a cue that is told; without it, a lesson's consequence decides"),
     ] = None
     as_of: Annotated[datetime | None, Meta(description="the moment whose cues are asked for")] = None
-
-    def to_plan(self) -> PlanAsked:
-        """Returns the value that the verb takes."""
-        if self.plan and self.action:
-            raise InvalidInput("action", "is given beside `plan`; send one of them")
-        return convert(self, PlanAsked, plan=self.plan or self.action)
 
 
 class ActivationOutcomeInput(Input):
@@ -287,7 +273,7 @@ class CuesController(Controller):
         self, call: ThisCall, data: JSONBody[ActivateInput], idempotency_key: IdempotencyKey = None
     ) -> Activation:
         """The `## Before you act` section for a plan or an action, within a token budget: what was learnt about it."""
-        asked = replace(data.to_plan(), idempotency_key=idempotency_key)
+        asked = convert(data, PlanAsked, idempotency_key=idempotency_key)
         found = await call.services.activations.activate(await call.asked_by(data.user).tenant(), asked)
         return replace(found, degraded=found.degraded or call.lack)
 

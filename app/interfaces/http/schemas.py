@@ -1,7 +1,7 @@
 """The fields, cursors, inputs, views and problem documents (RFC 9457) that several routes share."""
 
 import base64
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache, partial
 from http import HTTPStatus
@@ -179,7 +179,7 @@ def _of_parameter(item: dict[str, Any], request: Request[Any, Any, Any]) -> Fiel
     key, message = str(item.get("key", "")), str(item.get("message", ""))
     if key == "workspace":
         return FieldError("X-Workspace", NAME_RULE)
-    known = _parameter(request.route_handler, key)
+    known = _parameters(request.route_handler).get(key)
     if known is None or not isinstance(known.kwarg_definition, ParameterKwarg):
         return FieldError(key, message)
     name = known.kwarg_definition.name or key
@@ -195,11 +195,12 @@ def _of_parameter(item: dict[str, Any], request: Request[Any, Any, Any]) -> Fiel
     return FieldError(name, faults_of(given, kind, message, strict=False)[0].message)
 
 
-def _parameter(handler: HTTPRouteHandler, key: str) -> FieldDefinition | None:
-    """Returns a parameter of a route, or of what it depends on."""
+@cache
+def _parameters(handler: HTTPRouteHandler) -> Mapping[str, FieldDefinition]:
+    """Returns the parameters of a route and of what it depends on, by their names in Python."""
     depends = (provider.parsed_fn_signature for provider in handler.resolve_dependencies().values())
-    found = (signature.parameters.get(key) for signature in (handler.parsed_fn_signature, *depends))
-    return next((parameter for parameter in found if parameter is not None), None)
+    signatures = (*depends, handler.parsed_fn_signature)
+    return {name: item for signature in signatures for name, item in signature.parameters.items()}
 
 
 def check_query(given: Iterable[str], handler: HTTPRouteHandler) -> None:
@@ -208,19 +209,11 @@ def check_query(given: Iterable[str], handler: HTTPRouteHandler) -> None:
     Raises:
         InvalidInput: it does not take one of them.
     """
-    taken = _query_parameters(handler)
+    kwargs = ((name, item.kwarg_definition) for name, item in _parameters(handler).items())
+    taken = sorted({kwarg.name or name for name, kwarg in kwargs if isinstance(kwarg, QueryParameter)})
     unknown = [name for name in given if name not in taken]
     listed = f"it takes {', '.join(taken)}" if taken else "it takes none"
     check([f"{name}: is no query parameter of this route; {listed}" for name in dict.fromkeys(unknown)])
-
-
-@cache
-def _query_parameters(handler: HTTPRouteHandler) -> tuple[str, ...]:
-    """Returns the names of the query parameters of a route and of what it depends on."""
-    depends = (provider.parsed_fn_signature for provider in handler.resolve_dependencies().values())
-    signatures = (handler.parsed_fn_signature, *depends)
-    found = [(name, item.kwarg_definition) for signature in signatures for name, item in signature.parameters.items()]
-    return tuple(sorted({kwarg.name or name for name, kwarg in found if isinstance(kwarg, QueryParameter)}))
 
 
 def _body_faults(request: Request[Any, Any, Any], given: list[dict[str, Any]]) -> list[FieldError]:

@@ -227,8 +227,10 @@ async def test_a_session_starts_with_what_is_worth_most_and_not_with_the_newest(
     ]
     await post(client, "/api/cues", decided)
     retries = {"kind": "decision", "trigger": "calling the payment provider", "consequence": "severe"}
-    await post(client, "/api/cues", {**retries, "lesson": "Three retries.", "evidence": {"at": "2026-06-30T09:00:00Z"}})
-    later = {**retries, "lesson": "Backoff instead.", "evidence": {"at": "2026-08-11T09:00:00Z"}}
+    await post(
+        client, "/api/cues", {**retries, "lesson": "Three retries.", "evidence": [{"at": "2026-06-30T09:00:00Z"}]}
+    )
+    later = {**retries, "lesson": "Backoff instead.", "evidence": [{"at": "2026-08-11T09:00:00Z"}]}
     await post(client, "/api/cues", later)
     _, output, _ = await hooked(START, "--url", server, "--workspace", workspace_name)
     lines = json.loads(output)["hookSpecificOutput"]["additionalContext"].splitlines()

@@ -268,7 +268,7 @@ DAYS = [{"session": name, "at": f"2026-0{month}-01T00:00:00Z"} for name, month i
 
 
 async def test_the_newer_of_two_that_contradict_each_other_holds(client: httpx.AsyncClient) -> None:
-    old, new = await stored(client, {**INDENT, "evidence": DAYS[0]}, {**TABS, "evidence": DAYS[1]})
+    old, new = await stored(client, {**INDENT, "evidence": DAYS[:1]}, {**TABS, "evidence": DAYS[1:]})
     before = (await client.get(f"/api/cues/{old}")).json()
     assert (before["state"], before["superseded_by"]) == ("superseded", new)
     assert before["valid_until"] == "2026-05-01T00:00:00Z"
@@ -278,7 +278,7 @@ async def test_the_newer_of_two_that_contradict_each_other_holds(client: httpx.A
 
 
 async def test_a_restored_cue_is_superseded_again_as_it_was(client: httpx.AsyncClient) -> None:
-    old, new = await stored(client, {**INDENT, "evidence": DAYS[0]}, {**TABS, "evidence": DAYS[1]})
+    old, new = await stored(client, {**INDENT, "evidence": DAYS[:1]}, {**TABS, "evidence": DAYS[1:]})
     both = [await cue_at(client, old), await cue_at(client, new)]
     restored = (await client.patch(f"/api/cues/{old}", json={"state": "active"})).json()
     assert (restored["state"], restored["superseded_by"], restored["valid_until"]) == ("active", None, None)
@@ -293,7 +293,7 @@ async def test_a_restored_cue_is_superseded_again_as_it_was(client: httpx.AsyncC
 
 async def test_a_retired_cue_is_what_it_was_again(client: httpx.AsyncClient) -> None:
     soon = (datetime.now(UTC) + timedelta(days=30)).isoformat()
-    old, new = await stored(client, {**INDENT, "evidence": DAYS[0]}, {**TABS, "valid_from": soon})
+    old, new = await stored(client, {**INDENT, "evidence": DAYS[:1]}, {**TABS, "valid_from": soon})
     before = await cue_at(client, old)
     assert (before["state"], before["superseded_by"]) == ("active", new)
     await client.patch(f"/api/cues/{old}", json={"state": "retired"})
@@ -322,7 +322,7 @@ async def cue_at(client: httpx.AsyncClient, cue: str) -> dict[str, Any]:
 
 
 async def test_where_it_is_not_clear_which_holds_both_are_told(client: httpx.AsyncClient) -> None:
-    old, new = await stored(client, {**INDENT, "evidence": DAYS[0]}, {**TABS, "evidence": DAYS[0]})
+    old, new = await stored(client, {**INDENT, "evidence": DAYS[:1]}, {**TABS, "evidence": DAYS[:1]})
     found = {item["id"]: item["conflict_with"] for item in (await fired(client, "indent the Python code"))["cues"]}
     assert found == {old: [new], new: [old]}
 
@@ -494,14 +494,14 @@ async def test_no_text_comes_into_a_cue_past_the_scan(client: httpx.AsyncClient)
 
 
 async def test_a_suspect_cue_takes_no_place(client: httpx.AsyncClient) -> None:
-    suspect = {**TABS, "quote": INJECTED, "evidence": DAYS[1]}
-    old, new = await stored(client, {**INDENT, "evidence": DAYS[0]}, suspect)
+    suspect = {**TABS, "quote": INJECTED, "evidence": DAYS[1:]}
+    old, new = await stored(client, {**INDENT, "evidence": DAYS[:1]}, suspect)
     assert (await client.get(f"/api/cues/{new}")).json()["suspect"]
     assert [item["id"] for item in (await fired(client, "indent the Python code"))["cues"]] == [old]
 
 
 async def test_a_cue_that_was_taken_away_disputes_nothing_and_was_never_held(client: httpx.AsyncClient) -> None:
-    old, new = await stored(client, {**INDENT, "evidence": DAYS[0]}, {**TABS, "evidence": DAYS[0]})
+    old, new = await stored(client, {**INDENT, "evidence": DAYS[:1]}, {**TABS, "evidence": DAYS[:1]})
     assert (await client.patch("/api/memories", json={"state": "deleted", "ids": [new]})).status_code < 300
     for given in ({}, {"as_of": "2026-04-01T00:00:00Z"}):
         found = await fired(client, "indent the Python code", **given)

@@ -157,7 +157,7 @@ async def test_two_edits_at_once_are_both_kept(client: httpx.AsyncClient) -> Non
 
 async def test_a_cue_that_holds_later_supersedes_later(client: httpx.AsyncClient) -> None:
     soon = (datetime.now(UTC) + timedelta(days=30)).isoformat()
-    old, new = await stored(client, {**INDENT, "evidence": DAYS[0]}, {**TABS, "valid_from": soon})
+    old, new = await stored(client, {**INDENT, "evidence": DAYS[:1]}, {**TABS, "valid_from": soon})
     before = (await client.get(f"/api/cues/{old}")).json()
     assert (before["state"], before["superseded_by"]) == ("active", new)
     assert datetime.fromisoformat(before["valid_until"]) == datetime.fromisoformat(soon)
