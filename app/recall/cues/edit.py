@@ -10,6 +10,8 @@ from app.recall.cues import store
 from app.recall.cues.cue import ACTIVE, RETIRED, Evidence
 from app.recall.cues.keep import cue_in
 from app.storage.index.indexing import index_memories
+from app.storage.links import store as links
+from app.storage.links.relations import SUPERSEDES, Link
 from app.storage.memories import changes
 from app.storage.memories import store as memories
 from app.storage.memories.memory import GONE
@@ -34,6 +36,8 @@ async def restore_in(
         if cue_id not in (*live, *caught):
             raise InvalidInput("", "another cue with this trigger and lesson is active; merge the two")
         await index_memories(session, live)
+    if before.superseded_by is not None:
+        await links.remove(session, [Link(before.superseded_by, cue_id, SUPERSEDES)])
     await store.set_state(session, [cue_id], state, await store.next_revision(session))
 
 

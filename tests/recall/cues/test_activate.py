@@ -283,9 +283,11 @@ async def test_a_restored_cue_is_superseded_again_as_it_was(client: httpx.AsyncC
     restored = (await client.patch(f"/api/cues/{old}", json={"state": "active"})).json()
     assert (restored["state"], restored["superseded_by"], restored["valid_until"]) == ("active", None, None)
     assert old in [item["id"] for item in (await fired(client, "indent the Python code"))["cues"]]
+    assert await linked_successors(client, old) == []
     back = {name: both[0][name] for name in ("state", "superseded_by", "valid_until")}
     await client.patch(f"/api/cues/{old}", json=back)
     assert [await cue_at(client, old), await cue_at(client, new)] == both
+    assert await linked_successors(client, old) == [new]
     assert [item["id"] for item in (await fired(client, "indent the Python code"))["cues"]] == [new]
     then = await fired(client, "indent the Python code", as_of="2026-03-01T00:00:00Z")
     assert [item["id"] for item in then["cues"]] == [old]
@@ -313,6 +315,12 @@ async def test_only_another_active_cue_holds_in_the_place_of_one(client: httpx.A
     missing = await client.patch(f"/api/cues/{cue}", json={"superseded_by": str(uuid4())})
     assert missing.status_code == 404
     assert (await cue_at(client, cue))["state"] == "active"
+
+
+async def linked_successors(client: httpx.AsyncClient, cue: str) -> list[str]:
+    """Returns the memories that supersede a cue by a link: a history shows them in its place."""
+    links = (await client.get(f"/api/memories/{cue}/around")).json()["links"]
+    return [link["memory_id"] for link in links if link["relation"] == "supersedes"]
 
 
 async def cue_at(client: httpx.AsyncClient, cue: str) -> dict[str, Any]:

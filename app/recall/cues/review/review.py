@@ -145,8 +145,6 @@ async def _undo(session: Session, workspace: Workspace, item: StoredProposal) ->
             await store.put_back(session, _target(item), item.before, revision)
         for cue_id in item.cue_ids:
             await edit.restore_in(session, workspace, cue_id)
-        if item.change in {MERGE, STALE}:
-            await links.remove(session, [Link(_target(item), cue_id, SUPERSEDES) for cue_id in item.cue_ids])
 
 
 def _note_link(item: StoredProposal) -> Link:
