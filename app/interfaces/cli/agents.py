@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from socket import socket
 from subprocess import DEVNULL, Popen
 from time import sleep
 from typing import Annotated
@@ -13,7 +14,7 @@ import typer
 from app.errors import ConfigurationError
 from app.interfaces.cli import hooks
 from app.interfaces.cli.client import AgentOption, PlaceOptions, WorkspaceOption, expand_options
-from app.interfaces.cli.places import check_store, needed_url, running_url, settings_here, workspace_here
+from app.interfaces.cli.places import answers, check_store, needed_url, running_url, settings_here, workspace_here
 from app.interfaces.cli.relay import pass_on, refusal
 from app.settings import Settings
 
@@ -23,8 +24,8 @@ STARTS = (
     "priors mcp: no service runs on this data directory, so this process starts one for as long as it runs, which takes"
     " some seconds; beside `priors run` it answers at once"
 )
-_LOOK_SECONDS = 0.1
-"""Time between two looks at a service that starts."""
+_HERE, _LOOK_SECONDS = "127.0.0.1", 0.1
+"""The address of a service of this process's own, and the time between two looks at one that starts."""
 UrlOption = Annotated[
     str,
     typer.Option(
@@ -85,11 +86,17 @@ def mcp(*, url: UrlOption = "", workspace: WorkspaceOption = None) -> None:
 
 
 def _start_own(settings: Settings) -> tuple[Popen[bytes], str]:
-    """Starts a service on the store here that ends with this process; returns it and its URL once it answers."""
-    command = [str(Path(sys.executable).with_name("priors")), "serve", "--stop-with-parent"]
-    given = {"PRIORS_DATA_DIR": str(settings.data_dir), "PRIORS_PORT": "0"}
+    """Starts a service on the store here that ends with this process; returns it and its URL once it answers.
+
+    No other process is told of it: one that asked it would lose it.
+    """
+    command = [str(Path(sys.executable).with_name("priors")), "serve", "--stop-with-parent", "--private"]
+    with socket() as free:
+        free.bind((_HERE, 0))
+        port = str(free.getsockname()[1])
+    given = {"PRIORS_DATA_DIR": str(settings.data_dir), "PRIORS_HOST": _HERE, "PRIORS_PORT": port}
     service = Popen(command, env={**os.environ, **given}, stdin=DEVNULL, stdout=DEVNULL)  # noqa: S603 - this program itself
-    while not (where := running_url(settings)):
+    while not answers(where := f"http://{_HERE}:{port}"):
         if service.poll() is not None:
             raise ConfigurationError("the service of this process does not start")
         sleep(_LOOK_SECONDS)

@@ -56,12 +56,17 @@ def run(*, stop_with_parent: _StopWithParent = False, verbose: _Verbose = False)
 
 
 @commands.command()
-def serve(*, stop_with_parent: _StopWithParent = False, verbose: _Verbose = False) -> None:
+def serve(
+    *,
+    stop_with_parent: _StopWithParent = False,
+    private: Annotated[bool, typer.Option("--private", hidden=True, help="Tell no other process of it.")] = False,
+    verbose: _Verbose = False,
+) -> None:
     """Serve HTTP in the foreground, on a database that is migrated.
 
     Changes: nothing but what requests ask for; runs a background worker unless PRIORS_EMBEDDED_WORKER=false.
     """
-    _serve(prepares=False, stop_with_parent=stop_with_parent, verbose=verbose)
+    _serve(prepares=False, stop_with_parent=stop_with_parent, verbose=verbose, private=private)
 
 
 @commands.command()
@@ -78,15 +83,18 @@ def worker(
         run_to_end(_worker(settings, once=once))
 
 
-def _serve(*, prepares: bool, stop_with_parent: bool, verbose: bool) -> None:
+def _serve(*, prepares: bool, stop_with_parent: bool, verbose: bool, private: bool = False) -> None:
     settings = settings_here()
     if sys.stderr.isatty() and not verbose and LOG_LEVEL not in os.environ:
         settings = replace(settings, log_level="warning")
     configure_log(settings)
-    locked = keep_locked(settings.data_dir)
+    locked = None if private else keep_locked(settings.data_dir)
     try:
         with closing(bound_socket(settings)) as listening, tracing.exporting():
-            run_to_end(_serve_on(settings, listening, prepares=prepares, stop_with_parent=stop_with_parent))
+            served = _serve_on(
+                settings, listening, prepares=prepares, stop_with_parent=stop_with_parent, private=private
+            )
+            run_to_end(served)
     except PriorsError as error:
         # Whoever started it in the background does not wait for its end. Beside a service that runs, nothing failed.
         if locked is not None:
@@ -115,7 +123,9 @@ def _read_unread(settings: Settings) -> "subprocess.Popen[bytes] | None":
     return subprocess.Popen([sys.executable, "-P", "-m", unread.__name__, folder], stdin=subprocess.DEVNULL)  # noqa: S603 - this program itself
 
 
-async def _serve_on(settings: Settings, listening: socket.socket, *, prepares: bool, stop_with_parent: bool) -> None:
+async def _serve_on(
+    settings: Settings, listening: socket.socket, *, prepares: bool, stop_with_parent: bool, private: bool
+) -> None:
     parent = os.getppid()
     async with open_services(settings) as services:
         await (_bring_up if prepares else check_migrated)(services)
@@ -126,6 +136,9 @@ async def _serve_on(settings: Settings, listening: socket.socket, *, prepares: b
         reading = list[subprocess.Popen[bytes]]()
 
         async def announce(where: str) -> None:
+            if private:
+                await _load_model(services)
+                return
             write_record(settings, where)
             failures.clear("service", _folder_of(settings), data_dir=_folder_of(settings))
             if (process := _read_unread(settings)) is not None:

@@ -90,6 +90,8 @@ async def test_a_process_without_a_service_starts_one_that_runs_the_jobs(
             answer = await told(piped, "before_you_act", plan="drop the column")
             if "never drop a column directly" in answer.lower():
                 assert STARTS in (tmp_path / "errors").read_text()
+                record = own_services.settings.data_dir / RECORD
+                assert not record.exists(), "who asked this service would lose it when this process ends"
                 return
             await asyncio.sleep(0.1)
 
