@@ -15,6 +15,8 @@ _COMMENT = re.compile(r'"(?:[^"\\]|\\.)*"|(//[^\n]*|/\*.*?\*/)', re.DOTALL)
 _LAST_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"|(,)(?=\s*[\]}])', re.DOTALL)
 """A string, or as its group a comma that nothing follows."""
 _BLANK = re.compile(r"\s*")
+_HEADING = re.compile(r"(?m)^[ \t]*\[")
+"""The beginning of a table's heading in TOML."""
 _INDENT = "  "
 
 
@@ -179,6 +181,32 @@ def with_table(text: str, path: tuple[str, str], fields: Mapping[str, object] | 
     Raises:
         InvalidInput: the text is no TOML, or has something else in the table's place.
     """
+    starts, ends = _comments_behind(text, path)
+    own, between, others = text[:starts], text[starts:ends], text[ends:]
+    edited = _edit_table(own + others, path, fields, name)
+    if not edited.endswith(others):
+        # What looked like a heading stands in a value.
+        return _edit_table(text, path, fields, name)
+    if fields is None:
+        between = between.lstrip("\n")
+    return edited[: len(edited) - len(others)] + between + others
+
+
+def _comments_behind(text: str, path: tuple[str, str]) -> tuple[int, int]:
+    """Returns the place of the blank lines and comments between a table and the next: they are about what follows."""
+    heading, place = re.compile(rf"(?m)^[ \t]*\[{re.escape('.'.join(path))}[.\]]"), 0
+    while found := heading.search(text, place):
+        place = found.end()
+    following = _HEADING.search(text, place) if place else None
+    starts = ends = following.start() if following else len(text)
+    for line in reversed(text[place:ends].splitlines(keepends=True) if place else ()):
+        if line.strip() and not line.lstrip().startswith("#"):
+            break
+        starts -= len(line)
+    return starts, ends
+
+
+def _edit_table(text: str, path: tuple[str, str], fields: Mapping[str, object] | None, name: str) -> str:
     outer, inner = path
     try:
         read = tomlkit.parse(text)

@@ -134,6 +134,18 @@ def test_comments_and_a_persons_fields_of_a_table_stay() -> None:
     assert with_table(after, TABLE, {"url": "b"}, "config.toml") == after
 
 
+def test_the_comment_behind_a_table_is_about_what_follows_and_stays_there() -> None:
+    behind = "# mine\n[profiles.fast]"
+    text = TOML.replace("[profiles.fast]", f'[mcp_servers.priors]\nurl = "a"\n\n{behind}')
+    assert with_table(text, TABLE, None, "config.toml") == TOML.replace("[profiles.fast]", behind)
+    added = with_table(text, TABLE, {"command": "b"}, "config.toml")
+    assert f'url = "a"\ncommand = "b"\n\n{behind}' in added
+    at_the_end = '[mcp_servers.priors]\nurl = "a"\n\n# mine\n'
+    assert with_table(at_the_end, TABLE, None, "config.toml") == "# mine\n"
+    in_a_value = '[mcp_servers.priors]\nurl = """\n# a\n[b]\n"""\n[c]\n'
+    assert with_table(in_a_value, TABLE, None, "config.toml") == "[c]\n"
+
+
 @pytest.mark.parametrize("text", ["// mine", "/* mine */\n", " \n"])
 def test_a_file_with_comments_only_gets_an_object(text: str) -> None:
     after = with_value(text, PATH, SERVER, "settings.json")
