@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import time
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -73,7 +74,8 @@ logger = structlog.get_logger()
 
 async def _log(state: IngestionState) -> Ingestion:
     """Returns the outcome of all files; logs it unless all are unchanged or it is a dry run."""
-    ingestion = state.end()
+    ingestion = state.result
+    ingestion.seconds = time.perf_counter() - state.started
     if (ingestion.failed or ingestion.has_changes) and not ingestion.dry_run:
         async with state.database.session(state.workspace) as session:
             await store.log_ingestion(session, ingestion)
@@ -203,7 +205,7 @@ class Ingestions:
         with span("ingestion"):
             state = await self._begin_state(workspace, options)
             await self._take_in(state, found)
-            if (state.retitled or state.end().has_changes) and not state.options.dry_run:
+            if (state.retitled or state.result.has_changes) and not state.options.dry_run:
                 with span("ingestion.settle"):
                     await self._settle(state)
             return await _log(state)
@@ -301,6 +303,7 @@ class Ingestions:
             counter=self.counter,
             workspace=workspace,
             options=options,
+            result=Ingestion(dry_run=options.dry_run),
             language=workspace.language if options.language is None else configuration(options.language),
         )
 
@@ -326,7 +329,7 @@ class Ingestions:
         except BaseException:
             await pipeline.abandon()
             raise
-        moved = {outcome.reason for outcome in state.outcomes if outcome.status == MOVED}
+        moved = {outcome.reason for outcome in state.result.outcomes if outcome.status == MOVED}
         for known in missing:
             if known.uri not in moved:
                 state.note(await _retire_missing(state, known))
@@ -449,7 +452,8 @@ class Ingestions:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, a worker does it later, and the files are stored
             reason = str(error) if isinstance(error, PriorsError) else repr(error)
-            state.degraded, state.pending = reason, state.pending + len(state.retitled)
+            state.result.degraded = reason
+            state.result.pending += len(state.retitled)
 
     async def _once_it_can(
         self, workspace: Workspace, paths: Sequence[Path], options: IngestionOptions, stop: asyncio.Event

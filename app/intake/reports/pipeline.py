@@ -95,7 +95,7 @@ async def apply_files(state: IngestionState, files: Sequence[Prepared], vectors:
     else:
         with span("ingestion.write", files=len(files)):
             plan, pending = await again_after_deadlock(lambda: _write_plan(state, files, vectors))
-    state.pending += pending
+    state.result.pending += pending
     return plan.outcomes
 
 
@@ -308,7 +308,7 @@ async def _apply_window(
         outcomes = [outcome for prepared in window for outcome in await _apply_alone(state, prepared, vectors)]
     for outcome in outcomes:
         if sliced and outcome.stored and not state.options.dry_run:
-            state.sliced[outcome.path] = outcome.stored
+            state.result.sliced[outcome.path] = outcome.stored
         state.note(outcome)
 
 
@@ -350,8 +350,8 @@ async def vectors_of(state: IngestionState, window: Sequence[Prepared]) -> Vecto
             texts = await cut(speaker, [(row.memory.title, row.memory.body) for row in fresh])
             made = await embed_passages(speaker, texts)
     except Exception as error:
-        state.degraded = str(error) if isinstance(error, EmbeddingUnavailable) else repr(error)
-        logger.warning("stored without vectors", chunks=len(fresh), reason=state.degraded, exc_info=True)
+        state.result.degraded = str(error) if isinstance(error, EmbeddingUnavailable) else repr(error)
+        logger.warning("stored without vectors", chunks=len(fresh), reason=state.result.degraded, exc_info=True)
     else:
         found |= {row.content_hash: parts for row, parts in zip(fresh, made, strict=True)}
     return Vectors(model=model, found=found)

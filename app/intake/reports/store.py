@@ -66,18 +66,18 @@ class FileOutcome:
     """Remarks on the file for a person, such as the id under which its session is stored."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Ingestion:
     """The outcome of every file of one ingestion."""
 
-    outcomes: tuple[FileOutcome, ...]
-    seconds: float
+    outcomes: list[FileOutcome] = field(default_factory=list)
+    seconds: float = 0.0
     dry_run: bool = False
     pending: int = 0
     """Chunks that were stored without a vector: a worker or `priors store backfill` embeds them."""
     degraded: str = ""
     """The reason why these chunks have no vector."""
-    sliced: Mapping[str, int] = field(default_factory=dict)
+    sliced: dict[str, int] = field(default_factory=dict)
     """Large files that were stored before their vectors are made, slice by slice, and the number of their chunks."""
 
     @property
@@ -159,6 +159,8 @@ class IngestionState:
     options: IngestionOptions
     language: str
     """Text search configuration of the files."""
+    result: Ingestion
+    """The outcome so far."""
     started: float = field(default_factory=time.perf_counter)
     total: int = 0
     """Number of files."""
@@ -170,26 +172,8 @@ class IngestionState:
     """The hash of each log of sessions when it was read last, by its path."""
     dates: dict[Path, datetime] = field(default_factory=dict)
     """The date of the judgement beside each file that has a dated one: the file is of that time if it states none."""
-    outcomes: list[FileOutcome] = field(default_factory=list)
     retitled: list[UUID] = field(default_factory=list)
     """Memories that need the vector of their new title or text, and new turns of sessions."""
-    pending: int = 0
-    """Number of chunks that have no vector yet."""
-    degraded: str = ""
-    """The reason why these chunks have no vector."""
-    sliced: dict[str, int] = field(default_factory=dict)
-    """Large files that were stored without vectors, and the number of their chunks that lack one."""
-
-    def end(self) -> Ingestion:
-        """Returns the outcome of all files."""
-        return Ingestion(
-            outcomes=tuple(self.outcomes),
-            seconds=time.perf_counter() - self.started,
-            dry_run=self.options.dry_run,
-            pending=self.pending,
-            degraded=self.degraded,
-            sliced=self.sliced,
-        )
 
     def failure(self, path: str, error: Exception) -> FileOutcome:
         """Returns the outcome of a file that could not be taken in, whatever the error."""
@@ -202,8 +186,9 @@ class IngestionState:
 
     def note(self, outcome: FileOutcome) -> None:
         """Adds the outcome of a file, and reports the progress."""
-        self.outcomes.append(outcome)
-        self.options.on_progress(len(self.outcomes), max(self.total, len(self.outcomes)), outcome.path)
+        self.result.outcomes.append(outcome)
+        done = len(self.result.outcomes)
+        self.options.on_progress(done, max(self.total, done), outcome.path)
 
 
 STOPS = (DatabaseUnavailable, StorageFull)

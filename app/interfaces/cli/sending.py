@@ -140,7 +140,7 @@ def _join(results: Sequence[Ingestion]) -> Ingestion:
     """Returns the results of the parts as one."""
     return replace(
         results[-1],
-        outcomes=tuple(chain.from_iterable(result.outcomes for result in results)),
+        outcomes=list(chain.from_iterable(result.outcomes for result in results)),
         seconds=sum(result.seconds for result in results),
         pending=sum(result.pending for result in results),
         degraded=next(filter(None, (result.degraded for result in results)), ""),

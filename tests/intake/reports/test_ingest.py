@@ -776,7 +776,7 @@ async def test_a_saved_file_is_taken_in_by_the_watch(tree: Tree) -> None:
             await arrived.put(ingestion)
 
     follower = asyncio.create_task(follow())
-    assert (await arrived.get()).outcomes == ()
+    assert (await arrived.get()).outcomes == []
     tree.write("new/a.md", REPORT)
     taken_in = await arrived.get()
     while not taken_in.outcomes:
