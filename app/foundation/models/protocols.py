@@ -54,8 +54,8 @@ class Window(NamedTuple):
         return self.counter.count_many([text[: _LONGEST_TOKEN * self.tokens] for text in texts])
 
 
-class QueryEmbedder(Protocol):
-    """Turns queries into vectors. Vectors of two different `model_id`s are never compared."""
+class EmbeddingProvider(Protocol):
+    """Turns queries and documents into vectors. Vectors of two different `model_id`s are never compared."""
 
     @property
     def model_id(self) -> str:
@@ -79,10 +79,6 @@ class QueryEmbedder(Protocol):
             EmbeddingUnavailable: the model gives no vector now.
         """
         ...
-
-
-class EmbeddingProvider(QueryEmbedder, Protocol):
-    """Turns queries and documents into vectors."""
 
     async def start(self) -> None:
         """Prepares the model (writes, loads, warms it up) off the event loop. May be called twice.
@@ -128,7 +124,7 @@ class AdaptedEmbedder(Protocol):
         ...
 
 
-async def adapted_vectors(provider: QueryEmbedder, texts: Sequence[str], *, queries: bool = False) -> Matrix | None:
+async def adapted_vectors(provider: EmbeddingProvider, texts: Sequence[str], *, queries: bool = False) -> Matrix | None:
     """Returns the vectors of at least one text by the adapted model of a provider; None if it has none.
 
     Raises:
@@ -169,7 +165,7 @@ async def embed_tokens(provider: EmbeddingProvider, texts: Sequence[str]) -> tup
     return await provider.embed_documents(texts), [None] * len(texts)
 
 
-async def embed_words(provider: QueryEmbedder, query: str) -> QueryVectors:
+async def embed_words(provider: EmbeddingProvider, query: str) -> QueryVectors:
     """Embeds a query, and its words if its provider gives vectors of words.
 
     Raises:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from app.errors import EmbeddingUnavailable, InvalidInput, NotFound, check
 from app.foundation.db.database import Database
-from app.foundation.models.protocols import EmbeddingProvider, QueryEmbedder, Reranker, TokenCounter
+from app.foundation.models.protocols import EmbeddingProvider, Reranker, TokenCounter
 from app.foundation.models.tokens import Counting
 from app.foundation.safety.secrets import masked_values
 from app.recall.context import store
@@ -263,7 +263,7 @@ async def _plain(request: ContextRequest, *, mask: bool) -> ContextRequest:
     return masked_values(request) if mask else request
 
 
-async def _weigh_tools(request: ContextRequest, provider: QueryEmbedder) -> Representation:
+async def _weigh_tools(request: ContextRequest, provider: EmbeddingProvider) -> Representation:
     """Returns the parts that the caller gives; a tool with an embedding is as relevant as it is like the request.
 
     Raises:

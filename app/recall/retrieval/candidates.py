@@ -12,7 +12,7 @@ from msgspec import structs
 
 from app.foundation.db.session import Row, Session
 from app.foundation.db.wire import UuidArray
-from app.foundation.models.protocols import Matrix, QueryEmbedder, Vector
+from app.foundation.models.protocols import EmbeddingProvider, Matrix, Vector
 from app.foundation.text.words import WORD
 from app.recall.retrieval.arms import (
     LexicalQuery,
@@ -337,7 +337,7 @@ def nothing_stored(workspace: str) -> tuple[Degradation, ...]:
 
 
 def degradations_of(
-    provider: QueryEmbedder, question: ArmQuery, query: str, refusal: str | None
+    provider: EmbeddingProvider, question: ArmQuery, query: str, refusal: str | None
 ) -> tuple[Degradation, ...]:
     """Returns the arms that do not serve a question in full, each with its reason."""
     known = question.survey
@@ -348,7 +348,7 @@ def degradations_of(
 
 
 def vector_degradation(
-    provider: QueryEmbedder, stored: StoredModel | None, *, pending: int, live: int, refusal: str | None = None
+    provider: EmbeddingProvider, stored: StoredModel | None, *, pending: int, live: int, refusal: str | None = None
 ) -> Degradation | None:
     """Returns the degradation of the vector arm; None if it serves in full.
 
@@ -364,7 +364,7 @@ def vector_degradation(
     return Degradation(arm=VECTOR, reason=silent or reason, silent=is_silent)
 
 
-def _mismatch(provider: QueryEmbedder, stored: StoredModel | None) -> str | None:
+def _mismatch(provider: EmbeddingProvider, stored: StoredModel | None) -> str | None:
     """Returns the reason why stored vectors cannot be compared with the provider's; None if they can."""
     if not provider.enabled:
         return "embeddings are switched off (PRIORS_EMBEDDING_PROVIDER=noop)"

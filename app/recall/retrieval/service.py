@@ -13,7 +13,7 @@ from app.errors import EmbeddingUnavailable, RerankerUnavailable
 from app.foundation.db.database import Database
 from app.foundation.db.session import Session
 from app.foundation.models.bundled import DEFAULT_MODEL
-from app.foundation.models.protocols import Matrix, QueryEmbedder, Reranker, Vector, embed_words
+from app.foundation.models.protocols import EmbeddingProvider, Matrix, Reranker, Vector, embed_words
 from app.foundation.safety.secrets import masked_values
 from app.foundation.text.dates import Period, in_words, period_asked
 from app.foundation.text.words import is_latin
@@ -240,7 +240,7 @@ class Retrieval:
     """Finds memories of a database."""
 
     database: Database
-    provider: QueryEmbedder
+    provider: EmbeddingProvider
     reranker: Reranker | None = None
     """Scores the best hits again; None if none is configured."""
     mask_secrets: bool = True
@@ -352,7 +352,7 @@ _EmbeddedNeeds = tuple[Sequence[Vector], Matrix | None, str | None]
 """The vectors of a query and of its needs, and of its words, or none and the reason."""
 
 
-async def _embed_needs(provider: QueryEmbedder, call: CheckedQuery) -> _EmbeddedNeeds:
+async def _embed_needs(provider: EmbeddingProvider, call: CheckedQuery) -> _EmbeddedNeeds:
     if not provider.enabled:
         return (), None, None
     try:

@@ -11,7 +11,6 @@ from app.foundation.models.late import TokenCodes
 from app.foundation.models.protocols import (
     EmbeddingProvider,
     Matrix,
-    QueryEmbedder,
     QueryVectors,
     Vector,
     Window,
@@ -193,7 +192,7 @@ class OncePerText(ProviderRelay):
         return found
 
 
-def speaking(provider: QueryEmbedder, name: str | None) -> QueryEmbedder:
+def speaking(provider: EmbeddingProvider, name: str | None) -> EmbeddingProvider:
     """Returns the provider of the served model if it is ready, else the provider that embeds now.
 
     Just after a change of model it does not return the following provider, but that of the served model. A caller who
