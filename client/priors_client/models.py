@@ -61,20 +61,9 @@ class Allocation(Struct, frozen=True, kw_only=True):
 
 class AppendInput(Struct, frozen=True, kw_only=True):
     language: str | None | UnsetType = UNSET
-    messages: Sequence[AppendedInput]
+    messages: Sequence[MessageInput]
     user: str | None | UnsetType = UNSET
     """Whose session it is; without it, whose it was, or no user's."""
-
-
-class AppendedInput(Struct, frozen=True, kw_only=True):
-    at: datetime | None | UnsetType = UNSET
-    """Without it, now."""
-    id: str | UnsetType = UNSET
-    """Yours: a turn of a known id replaces the stored one."""
-    role: Literal['user', 'caller', 'assistant', 'tool', 'system']
-    """`user` is a person and nobody else; `caller` is an agent or a program that gives this agent its work."""
-    text: str
-    tools: Sequence[ToolInput] | UnsetType = UNSET
 
 
 class AroundView(Struct, frozen=True, kw_only=True):
@@ -1112,6 +1101,7 @@ class Message(Struct, frozen=True, kw_only=True):
 
 class MessageInput(Struct, frozen=True, kw_only=True):
     at: datetime | None | UnsetType = UNSET
+    """Of a turn that is appended: without it, now."""
     id: str | UnsetType = UNSET
     """Yours: a turn of a known id replaces the stored one."""
     role: Literal['user', 'caller', 'assistant', 'tool', 'system']

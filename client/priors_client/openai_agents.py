@@ -16,7 +16,7 @@ from agents.memory.session_settings import SessionSettings
 
 from priors_client.async_client import AsyncClient
 from priors_client.errors import NotFound
-from priors_client.models import AppendedInput
+from priors_client.models import MessageInput
 
 SPOKEN = {"user", "assistant"}
 """The roles whose texts are turns."""
@@ -72,15 +72,15 @@ class PriorsSession(SessionABC):
             await self._client.admin.delete_session(self.session_id, user=self._user)
 
 
-def _turns(before: Sequence[TResponseInputItem], items: Sequence[TResponseInputItem]) -> list[AppendedInput]:
+def _turns(before: Sequence[TResponseInputItem], items: Sequence[TResponseInputItem]) -> list[MessageInput]:
     """Returns what is said in items. The id of a turn follows from its item and all before it."""
-    turns, hashed = list[AppendedInput](), sha256()
+    turns, hashed = list[MessageInput](), sha256()
     for number, given in enumerate([*before, *items]):
         item: dict[str, Any] = dict(given)
         hashed.update(json.dumps(item, sort_keys=True, default=str).encode())
         text = _text(item.get("content", "")) if item.get("role") in SPOKEN else ""
         if number >= len(before) and text.strip():
-            turns.append(AppendedInput(id=hashed.hexdigest()[:ID_CHARACTERS], role=item["role"], text=text))
+            turns.append(MessageInput(id=hashed.hexdigest()[:ID_CHARACTERS], role=item["role"], text=text))
     return turns
 
 

@@ -526,8 +526,8 @@ def _note_told(event: Event, cues: Iterable[Mapping[str, Any]]) -> bool:
     Who was told a lesson for an act to which it hardly applied is told it again for one to which it surely does.
     """
     noted = _note("told", _context_of(event))
-    # The earlier format has no score behind an id.
     lines = (line.partition(" ") for line in _read(noted).splitlines())
+    # The earlier format has no score behind an id.
     known = {name: score or 0 for name, _, score in lines}
     given = {cue["id"]: cue["score"] for cue in cues}
     new = {

@@ -98,19 +98,11 @@ def known_projects() -> dict[str, Project]:
 
 
 def _read(root: str, value: object) -> Project:
-    if isinstance(value, str):
-        # As it was stored before the record named the service.
-        return Project(root, value)
     fields = value if isinstance(value, dict) else {}
-    workspace, url, data_dir = (fields.get(name, "") for name in ("workspace", "url", "data_dir"))
-    programs = fields.get("programs", [])
-    are_texts = all(isinstance(text, str) for text in (workspace, url, data_dir))
-    if not workspace or not are_texts or not isinstance(programs, list):
+    if not (workspace := fields.get("workspace")):
         raise ConfigurationError(f"{record_file()}, the record of the projects, has no workspace for {root}; mend it")
-    since = fields.get("since")
-    return Project(
-        root, workspace, url, data_dir, tuple(map(str, programs)), since if isinstance(since, float) else 0.0
-    )
+    url, data_dir = fields.get("url", ""), fields.get("data_dir", "")
+    return Project(root, workspace, url, data_dir, tuple(fields.get("programs", ())), fields.get("since", 0.0))
 
 
 def project_of(folder: Path | str = "") -> Project | None:

@@ -1,7 +1,6 @@
 """`/api/sessions`: conversations and work logs, turn by turn, with what they taught and what they touched."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Literal
 from uuid import UUID
@@ -57,37 +56,27 @@ class MessageInput(Input):
 
     role: Annotated[Role, Meta(description=_ROLES)]
     text: str
-    at: datetime | None = None
+    at: Annotated[datetime, Meta(description="of a turn that is appended: without it, now")] | None = None
     tools: Sequence[ToolInput] = ()
     id: Annotated[Name, Meta(description="yours: a turn of a known id replaces the stored one")] = ""
 
-    def turn(self, ordinal: int) -> Turn:
-        """Returns the value that the verb takes."""
+    def turn(self, ordinal: int, key: str | None = None) -> Turn:
+        """Returns the value that the verb takes; `key` is that of a call which may be repeated."""
+        of_call = f"{key}#{ordinal}" if key and self.at is None else ""
         return Turn(
             ordinal=ordinal,
             role=self.role,
             text=self.text,
             at=moment_of(self.at),
             tools=tuple(self.tools),
-            message_id=self.id,
+            message_id=self.id or of_call,
         )
-
-
-class AppendedInput(MessageInput):
-    """One turn that has just happened."""
-
-    at: Annotated[datetime, Meta(description="without it, now")] | None = None
-
-    def turn_of_call(self, ordinal: int, key: str | None) -> Turn:
-        """Returns the value that the verb takes; `key` is that of the call."""
-        of_call = f"{key}#{ordinal}" if key and self.at is None else ""
-        return replace(self.turn(ordinal), message_id=self.id or of_call)
 
 
 class AppendInput(Input):
     """Turns to append to a session, in their order."""
 
-    messages: Annotated[list[AppendedInput], Meta(min_length=1, max_length=_MOST_MESSAGES)]
+    messages: Annotated[list[MessageInput], Meta(min_length=1, max_length=_MOST_MESSAGES)]
     user: Annotated[User, Meta(description="whose session it is; without it, whose it was, or no user's")] | None = None
     language: Annotated[str, Meta(max_length=NAME_LIMIT)] | None = None
 
@@ -223,7 +212,7 @@ class SessionsController(Controller):
         A message with an `id` or a time `at`, or sent with an Idempotency-Key, is stored once.
         """
         check(unstorable({"language": data.language or ""}))
-        turns = [given.turn_of_call(place, idempotency_key) for place, given in enumerate(data.messages)]
+        turns = [given.turn(place, idempotency_key) for place, given in enumerate(data.messages)]
         taken = await call.services.session_intake.append(
             await call.tenant(),
             name_of(session_id),

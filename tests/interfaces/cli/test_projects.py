@@ -74,15 +74,6 @@ def test_a_folder_that_is_in_no_repository_has_the_project_of_the_folder_above_i
     assert found.workspace == "notes"
 
 
-def test_the_earlier_form_of_the_record_is_read(record: Path, tmp_path: Path) -> None:
-    record.parent.mkdir(parents=True)
-    record.write_text(json.dumps({str(tmp_path / "shop"): "shop", str(tmp_path / "other"): "shop-1a2b3c"}))
-    assert known_projects()[str(tmp_path / "shop")] == Project(str(tmp_path / "shop"), "shop")
-    again = store_project(tmp_path / "other", url="http://127.0.0.1:9", program="zed")
-    assert again == Project(str(tmp_path / "other"), "shop-1a2b3c", "http://127.0.0.1:9", "", ("zed",), again.since)
-    assert known_projects()[str(tmp_path / "shop")].workspace == "shop", "the others stay"
-
-
 @pytest.mark.parametrize("text", ["{ broken", "[]", '{"/shop": 3}', '{"/shop": {"url": "http://h"}}'])
 def test_a_record_that_cannot_be_read_is_named_and_not_overwritten(text: str, record: Path, tmp_path: Path) -> None:
     record.parent.mkdir(parents=True)
