@@ -1,10 +1,9 @@
 """`history`, `activate`, `why`, `search` and `report`: questions to the service."""
 
 from dataclasses import dataclass
-from enum import StrEnum
 from shutil import get_terminal_size
 from textwrap import fill, shorten
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from priors_client.models import HitView
@@ -265,14 +264,6 @@ def _number(hit: HitView, name: str) -> int:
     return int(value) if isinstance(value, int | float) else 0
 
 
-class Form(StrEnum):
-    """The forms of a report."""
-
-    markdown = "markdown"
-    html = "html"
-    json = "json"
-
-
 @commands.command()
 @expand_options
 def report(
@@ -282,7 +273,7 @@ def report(
     until: Moment = None,
     task_type: Annotated[str, typer.Option(help="Runs of this task type.")] = "",
     versions: Annotated[int, typer.Option(min=2, help="An open P0 or P1 of so many versions is an alert.")] = 3,
-    form: Annotated[Form, typer.Option("--format", help="markdown, html or json.")] = Form.markdown,
+    form: Annotated[Literal["markdown", "html", "json"], typer.Option("--format")] = "markdown",
 ) -> None:
     """Print what memory did to the runs of a workspace, and what cannot be concluded.
 
@@ -290,8 +281,8 @@ def report(
     """
     asked = without_none(since=in_utc(since), until=in_utc(until))
     with place.client() as client:
-        found = client.admin.effect(**asked, task_type=task_type, versions=versions, format=form.value)
-    if form is Form.json:
+        found = client.admin.effect(**asked, task_type=task_type, versions=versions, format=form)
+    if form == "json":
         print_json(found)
     else:
         typer.echo(found.document, nl=False)

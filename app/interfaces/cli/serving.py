@@ -42,17 +42,16 @@ LOG_LEVEL = "PRIORS_LOG_LEVEL"
 _PARENT_SECONDS = 1.0
 
 _StopWithParent = Annotated[bool, typer.Option("--stop-with-parent", help="End when the calling process ends.")]
-_Verbose = Annotated[bool, typer.Option("--verbose", help="Log each request and job on a terminal, too.")]
 
 
 @commands.command()
-def run(*, stop_with_parent: _StopWithParent = False, verbose: _Verbose = False) -> None:
+def run(*, stop_with_parent: _StopWithParent = False) -> None:
     """Bring everything up and serve in the foreground.
 
     Changes: starts the embedded database if none is configured, applies migrations, writes the model files, and
     stores the example reports, sessions and runs if the store is empty, unless PRIORS_EXAMPLES=false.
     """
-    _serve(prepares=True, stop_with_parent=stop_with_parent, verbose=verbose)
+    _serve(prepares=True, stop_with_parent=stop_with_parent)
 
 
 @commands.command()
@@ -60,13 +59,12 @@ def serve(
     *,
     stop_with_parent: _StopWithParent = False,
     private: Annotated[bool, typer.Option("--private", hidden=True, help="Tell no other process of it.")] = False,
-    verbose: _Verbose = False,
 ) -> None:
     """Serve HTTP in the foreground, on a database that is migrated.
 
     Changes: nothing but what requests ask for; runs a background worker unless PRIORS_EMBEDDED_WORKER=false.
     """
-    _serve(prepares=False, stop_with_parent=stop_with_parent, verbose=verbose, private=private)
+    _serve(prepares=False, stop_with_parent=stop_with_parent, private=private)
 
 
 @commands.command()
@@ -83,9 +81,9 @@ def worker(
         run_to_end(_worker(settings, once=once))
 
 
-def _serve(*, prepares: bool, stop_with_parent: bool, verbose: bool, private: bool = False) -> None:
+def _serve(*, prepares: bool, stop_with_parent: bool, private: bool = False) -> None:
     settings = settings_here()
-    if sys.stderr.isatty() and not verbose and LOG_LEVEL not in os.environ:
+    if sys.stderr.isatty() and LOG_LEVEL not in os.environ:
         settings = replace(settings, log_level="warning")
     configure_log(settings)
     locked = None if private else keep_locked(settings.data_dir)

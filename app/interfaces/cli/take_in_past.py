@@ -25,12 +25,11 @@ from app.recall.cues.signs import signs_of
 
 _AT_ONCE = 3
 """Logs that are sent at the same time: the service reads one while it stores another."""
-_SECONDS = 600.0
-"""Longest wait for the service to store one log."""
+_SECONDS = 60.0
+"""Longest wait for an answer of the service beside its storing."""
 _WHOLE_SECONDS, _LESSON_SECONDS, _LOOK_SECONDS = 50.0, 10.0, 0.5
 """Time from the start until which lessons are waited for, the least such time once all logs are stored, and time
 between two looks at them."""
-_PAGE = 100
 _LONGEST_QUOTE = 200
 """Most characters of a sentence that is shown: a longer one is rarely a lesson as a person says it."""
 
@@ -98,7 +97,7 @@ def _wait_for_lessons(client: Client, started: float) -> Week:
 
 def _tell(client: Client, week: Week, *, new: int, seconds: float) -> None:
     """Prints how many sessions were read and what they taught, with the weightiest sentence of a person."""
-    cues = list(client.admin.iter_cues(state=["active"], limit=_PAGE))
+    cues = list(client.admin.iter_cues(state=["active"]))
     line = f"Read {new} earlier sessions of this project ({seconds:.0f} s). {len(cues)} lessons"
     line += f", {week.proposals} wait for you." if week.proposals else "."
     typer.echo(f"{line}{_own_sentence(cues)}")

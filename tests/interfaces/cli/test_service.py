@@ -23,8 +23,11 @@ from app.interfaces.cli.projects import RECORD
 from app.settings import Settings
 from tests.interfaces.cli import forked
 
-UNLIKE = re.compile(r'[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}|"(?:\w+_)?(?:ms|at)":[^,}]+')
-"""Ids, durations and times, which differ from one call to the next."""
+UNLIKE = re.compile(
+    r'[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}|"(?:(?:\w+_)?(?:ms|at)|score)":[^,}]+|^(?:\w+_)?(?:ms|at) +.+$',
+    re.MULTILINE,
+)
+"""Ids, durations, times and scores that fade with time: they differ from one call to the next."""
 PRIORS = Path(sys.executable).with_name("priors")
 UNKNOWN = "00000000-0000-0000-0000-000000000000"
 TURNS = [

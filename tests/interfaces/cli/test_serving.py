@@ -24,11 +24,11 @@ def test_a_start_that_fails_is_noted_unless_a_service_runs(tmp_path: Path, monke
     with socket.create_server(("127.0.0.1", 0)) as other:
         monkeypatch.setenv("PRIORS_PORT", str(other.getsockname()[1]))
         with pytest.raises(PriorsError):
-            serving.serve(stop_with_parent=False, verbose=False)
+            serving.serve(stop_with_parent=False)
         assert [item.what for item in failures.failures(str(tmp_path))] == ["service"]
         failures.clear("service", str(tmp_path), data_dir=str(tmp_path))
         running = starting.keep_locked(tmp_path)
         assert running is not None
         with running, pytest.raises(PriorsError):
-            serving.serve(stop_with_parent=False, verbose=False)
+            serving.serve(stop_with_parent=False)
         assert failures.failures(str(tmp_path)) == []
