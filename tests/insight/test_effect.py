@@ -225,7 +225,6 @@ def test_flags_stop_where_too_many_would_be_wrong() -> None:
         replace(EFFECT, memory_id=UUID(int=number), harmful=harmful) for number, harmful in enumerate((0.99, 0.93, 0.6))
     )
     assert flag_harmful([doubtful, likely, sure]) == [sure, likely]
-    assert flag_harmful([doubtful, likely, sure], 0.02) == [sure]
     assert flag_harmful([doubtful]) == []
 
 

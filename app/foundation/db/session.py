@@ -157,13 +157,13 @@ class Session:
         """
         return _only(await self.rows(statement, values, binary=binary))
 
-    async def one(self, statement: str, values: Values | None = None, *, binary: bool = False) -> Row:
+    async def one(self, statement: str, values: Values | None = None) -> Row:
         """Returns the only row.
 
         Raises:
             LookupError: there is none, or there are several.
         """
-        return _one(await self.rows(statement, values, binary=binary))
+        return _one(await self.rows(statement, values))
 
     async def value(self, statement: str, values: Values | None = None) -> Any:  # noqa: ANN401 - of any column
         """Returns the first column of the only row; None if there is no row."""

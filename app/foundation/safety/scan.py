@@ -109,14 +109,13 @@ def load() -> None:
     scan("The judge gave the report 7 of 10 points.")
 
 
-def scan(text: str, *, start: int = 0) -> tuple[Finding, ...]:
+def scan(text: str) -> tuple[Finding, ...]:
     """Finds instructions to the reader, in order of their place. Linear in the text's length.
 
     A span in a closed code block, inline code or a block quote is quoted as data; one in quotation marks after words
-    that discuss it is an example. Both are FLAG, everything else is BLOCK. A quotation does not cross `start`, where a
-    title ends.
+    that discuss it is an example. Both are FLAG, everything else is BLOCK.
     """
-    return scan_all([(text, start)])[0]
+    return scan_all([(text, 0)])[0]
 
 
 _known: dict[tuple[str, int], tuple[Finding, ...]] = {}
@@ -125,7 +124,10 @@ _remembering = threading.Lock()
 
 
 def scan_all(texts: Sequence[tuple[str, int]]) -> list[tuple[Finding, ...]]:
-    """Scans many texts, each with its `start`, as `scan` does. Together, paragraphs take half the time."""
+    """Scans many texts as `scan` does. Together, paragraphs take half the time.
+
+    Each is given with the place where its title ends, which no quotation crosses.
+    """
     found = {item: findings for item in texts if (findings := _known.get(item)) is not None}
     fresh = [item for item in dict.fromkeys(texts) if item not in found]
     found |= zip(fresh, _scan_texts(fresh), strict=True)

@@ -70,8 +70,8 @@ class Slot(NamedTuple):
         return self.shown or self.propensity is not None
 
 
-def flag_harmful(effects: Sequence[Effect], false_discoveries: float = _FALSE_DISCOVERIES) -> list[Effect]:
-    """Returns the harmful memories, surest first; in expectation at most this share of them does no harm.
+def flag_harmful(effects: Sequence[Effect]) -> list[Effect]:
+    """Returns the harmful memories, surest first; in expectation at most _FALSE_DISCOVERIES of them do no harm.
 
     Observational effects and those with too little data are not flagged. The rule takes the memories in the order of
     their probability while the mean probability of being wrong stays below the share: the Bayesian false discovery rate
@@ -82,7 +82,7 @@ def flag_harmful(effects: Sequence[Effect], false_discoveries: float = _FALSE_DI
     wrong = 0.0
     for count, item in enumerate(candidates):
         wrong += 1 - item.harmful
-        if wrong > false_discoveries * (count + 1):
+        if wrong > _FALSE_DISCOVERIES * (count + 1):
             return candidates[:count]
     return candidates
 

@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -77,30 +77,67 @@ class Stale(Exception):
     """A turn is no longer stored as it was when that was looked up."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Merge:
     """The changes after which a session has the turns of a log, beside those that the log no longer has."""
 
-    kept: Sequence[tuple[KnownPart, PreparedTurn]]
+    kept: list[tuple[KnownPart, PreparedTurn]] = field(default_factory=list)
     """Stored turns of the same text of which something else changes."""
-    new: Sequence[PreparedTurn]
-    retired: Sequence[UUID]
+    new: list[PreparedTurn] = field(default_factory=list)
+    retired: list[UUID] = field(default_factory=list)
     """Live turns that were replaced, or that nobody said."""
-    replaced: Sequence[tuple[UUID, UUID]]
+    replaced: list[tuple[UUID, UUID]] = field(default_factory=list)
     """Pairs of a turn and the one that it replaces."""
-    moved: Mapping[UUID, int]
+    moved: dict[UUID, int] = field(default_factory=dict)
     """The new ordinals of stored turns."""
-    live: int
+    live: int = 0
     """Number of live turns afterwards."""
-    missing: int
+    missing: int = 0
     """Number of those that the log no longer has."""
-    leads: bool
+    leads: bool = False
     """True if the first turn is one of the log, and not one that a person took away: the log may give the title."""
 
     @property
     def changes(self) -> bool:
         """True if anything is to be written."""
         return bool(self.kept or self.new or self.retired or self.moved)
+
+    def stay(self, known: KnownTurn, ordinal: int) -> UUID:
+        """Leaves a stored turn as it is, at this place."""
+        self.live += known.part.live
+        if known.part.ordinal != ordinal and known.stands:
+            self.moved[known.part.memory_id] = ordinal
+        return known.part.memory_id
+
+    def take(
+        self,
+        given: GivenTurn,
+        known: KnownTurn | None,
+        ordinal: int,
+        texts: Mapping[UUID, TurnText],
+        *,
+        is_last: bool,
+    ) -> UUID:
+        """Stores a given turn, the last of its log or not, at this place; returns its memory."""
+        if known is not None and (known.part.barred or (known.part.live and known.digest == given.digest)):
+            return self.stay(known, ordinal)
+        turn = given.prepared
+        if turn is None:
+            raise Stale
+        text = None if known is None else texts.get(known.part.memory_id)
+        if known is not None and known.is_of_this_reader and _is_less(turn, text, is_last=is_last):
+            return self.stay(known, ordinal)
+        turn = replace(turn, row=replace(turn.row, memory=structs.replace(turn.row.memory, ordinal=ordinal)))
+        if known is not None and _hash(known) == turn.row.content_hash:
+            self.live += not known.part.live
+            self.kept.append((replace(known.part, ordinal=ordinal), turn))
+            return self.stay(known, ordinal)
+        if known is not None and known.part.live:
+            self.retired.append(known.part.memory_id)
+            self.replaced.append((turn.row.memory_id, known.part.memory_id))
+        self.live += 1
+        self.new.append(turn)
+        return turn.row.memory_id
 
 
 def _text_of(turn: PreparedTurn) -> str:
@@ -263,7 +300,7 @@ class SessionComparison:
         Raises:
             Stale: a turn that was not prepared must be written.
         """
-        found, last, absorbed = _Changes(), -1, defaultdict[int, list[UUID]](list)
+        found, last, absorbed = Merge(), -1, defaultdict[int, list[UUID]](list)
         for older, holder in self._absorbed.items():
             absorbed[holder].append(self._known[older].part.memory_id)
         order = list(self._order_of_stored() if at_end else self._order())
@@ -280,7 +317,8 @@ class SessionComparison:
         unspoken = [stored for place, stored in self._pairs.items() if place not in self._said]
         gone = [self._known[stored].part for stored in (*unspoken, *self._absorbed)]
         found.retired += [part.memory_id for part in gone if part.live]
-        return found.merge(leads=bool(order) and self._leads(*order[0]))
+        found.leads = bool(order) and self._leads(*order[0])
+        return found
 
     def _leads(self, place: int | None, stored: int | None) -> bool:
         return place is not None and not (stored is not None and self._known[stored].part.barred)
@@ -384,65 +422,3 @@ class SessionComparison:
     def _precedes(self, place: int, stored: int) -> bool:
         one, other = self._given[place].at, self._known[stored].at
         return one is not None and other is not None and one < other
-
-
-class _Changes:
-    """Collects the changes of a merge."""
-
-    def __init__(self) -> None:
-        self.kept = list[tuple[KnownPart, PreparedTurn]]()
-        self.new = list[PreparedTurn]()
-        self.retired = list[UUID]()
-        self.replaced = list[tuple[UUID, UUID]]()
-        self.moved = dict[UUID, int]()
-        self.live = self.missing = 0
-
-    def stay(self, known: KnownTurn, ordinal: int) -> UUID:
-        """Leaves a stored turn as it is, at this place."""
-        self.live += known.part.live
-        if known.part.ordinal != ordinal and known.stands:
-            self.moved[known.part.memory_id] = ordinal
-        return known.part.memory_id
-
-    def take(
-        self,
-        given: GivenTurn,
-        known: KnownTurn | None,
-        ordinal: int,
-        texts: Mapping[UUID, TurnText],
-        *,
-        is_last: bool,
-    ) -> UUID:
-        """Stores a given turn, the last of its log or not, at this place; returns its memory."""
-        if known is not None and (known.part.barred or (known.part.live and known.digest == given.digest)):
-            return self.stay(known, ordinal)
-        turn = given.prepared
-        if turn is None:
-            raise Stale
-        text = None if known is None else texts.get(known.part.memory_id)
-        if known is not None and known.is_of_this_reader and _is_less(turn, text, is_last=is_last):
-            return self.stay(known, ordinal)
-        turn = replace(turn, row=replace(turn.row, memory=structs.replace(turn.row.memory, ordinal=ordinal)))
-        if known is not None and _hash(known) == turn.row.content_hash:
-            self.live += not known.part.live
-            self.kept.append((replace(known.part, ordinal=ordinal), turn))
-            return self.stay(known, ordinal)
-        if known is not None and known.part.live:
-            self.retired.append(known.part.memory_id)
-            self.replaced.append((turn.row.memory_id, known.part.memory_id))
-        self.live += 1
-        self.new.append(turn)
-        return turn.row.memory_id
-
-    def merge(self, *, leads: bool) -> Merge:
-        """Returns the changes."""
-        return Merge(
-            kept=self.kept,
-            new=self.new,
-            retired=self.retired,
-            replaced=self.replaced,
-            moved=self.moved,
-            live=self.live,
-            missing=self.missing,
-            leads=leads,
-        )

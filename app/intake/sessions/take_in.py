@@ -242,12 +242,15 @@ class SessionIntake:
         tags: tuple[str, ...] = (),
         revive: bool = False,
         user: str | None = None,
+        at_end: bool = False,
     ) -> TakenIn:
         """Stores a session, given with all its turns: those that it did not have are added, changed ones replaced.
 
         No turn is taken away because the session is given without it: a log may have been compacted, emptied or cut
         off, or a shorter copy may come late. A stored turn goes if another replaces it, or if the session names it as a
         text that nobody said. A turn that stayed keeps its memory, with its ratings, wherever it moved.
+
+        With `at_end` its turns are added at the end, as `append` does.
 
         Nothing is embedded here. With `revive` a session that a person deleted is stored again. No turn is refused: one
         in which the injection scan has a finding is kept out of histories until a person releases it.
@@ -266,11 +269,13 @@ class SessionIntake:
             )
         session_id = stored_id(transcript.session_id, masked=self.mask)
         workspace = await self._workspace_of_owner(workspace, session_id, user)
-        folder = transcript.folder or await asyncio.to_thread(folder_of, transcript.turns)
-        preparation = replace(self._preparation(workspace, language), folder=folder, tags=tags)
+        # Added turns touch no artifacts.
+        folder = "" if at_end else transcript.folder or await asyncio.to_thread(folder_of, transcript.turns)
+        chosen = workspace.language if language is None else configuration(language)
+        preparation = Preparation(language=chosen, folder=folder, counter=self.counter, mask=self.mask, tags=tags)
         title = _title(transcript.title, masked=self.mask)
         clean = await asyncio.to_thread(_storable, replace(transcript, title=title))
-        work = _Work(session_id=session_id, transcript=clean, path=path, revive=revive)
+        work = _Work(session_id=session_id, transcript=clean, path=path, at_end=at_end, revive=revive)
         return await self._store(workspace, work, preparation)
 
     async def append(
@@ -293,17 +298,8 @@ class SessionIntake:
                 another's.
             DatabaseUnavailable: nothing is stored.
         """
-        check_language(language)
-        if not any(body_of(turn).strip() for turn in turns):
-            raise InvalidInput("messages", "none of them says or does anything")
-        session_id = stored_id(session_id, masked=self.mask)
-        workspace = await self._workspace_of_owner(workspace, session_id, user)
-        transcript = Transcript(
-            session_id=session_id, title=_title(title_of(turns), masked=self.mask), format=format, turns=tuple(turns)
-        )
-        clean = await asyncio.to_thread(_storable, transcript)
-        work = _Work(session_id=session_id, transcript=clean, at_end=True)
-        return await self._store(workspace, work, self._preparation(workspace, language))
+        transcript = Transcript(session_id=session_id, title=title_of(turns), format=format, turns=tuple(turns))
+        return await self.take_in(workspace, transcript, language=language, user=user, at_end=True)
 
     async def of_owner(self, workspace: Workspace, session_id: str) -> Workspace:
         """Returns the workspace as the owner of a stored session sees it."""
@@ -383,8 +379,3 @@ class SessionIntake:
         """Returns the workspace as the user sees it, or the owner of the session where none is named."""
         workspace = await Workspaces(database=self.database).get_or_create(workspace)
         return await self.of_owner(workspace, session_id) if user is None else workspace.of(user)
-
-    def _preparation(self, workspace: Workspace, language: str | None) -> Preparation:
-        """Returns the settings for the turns of a session that touch no artifacts."""
-        chosen = workspace.language if language is None else configuration(language)
-        return Preparation(language=chosen, folder="", counter=self.counter, mask=self.mask)

@@ -428,7 +428,7 @@ async def test_arrays_travel_in_binary(sessions: Database) -> None:
     ids = [uuid4() for _ in range(3)]
     matrix = np.array([[1.5, -2, 0.25], [0, 1, 2]], np.float32)
     async with sessions.session(0) as session:
-        row = await session.one("SELECT %(ids)s::uuid[] AS ids", {"ids": ids}, binary=True)
+        (row,) = await session.rows("SELECT %(ids)s::uuid[] AS ids", {"ids": ids}, binary=True)
         assert row.ids == ids_of(ids)
         assert isinstance(row.ids, UuidArray)
         assert await session.value("SELECT %(ids)s", {"ids": row.ids}) == ids
