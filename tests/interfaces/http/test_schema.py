@@ -97,6 +97,7 @@ NEEDED: dict[str, dict[str, Any]] = {
     "/api/activate": {"plan": "name the producers"},
     "/api/contexts": {"observation": "producers"},
     "/api/contexts:compile": {},
+    "/api/contexts:compare": {"first": {}, "second": {}},
     "/api/search": {"query": "producers"},
     "/api/keys": {"name": "a scout", "scopes": ["read"]},
     "/api/keys/{key_id}/rotate": {},
