@@ -336,6 +336,23 @@ async def test_a_run_keeps_its_judgement_when_its_outcome_comes(store: Store, se
     assert await store.case("kiosks") == before
 
 
+async def test_the_title_of_an_issue_is_embedded_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    embedded: list[str] = []
+    embed = store.provider.embed_documents
+
+    async def counted(texts: Sequence[str]) -> Matrix:
+        embedded.extend(texts)
+        return await embed(texts)
+
+    monkeypatch.setattr(store.provider, "embed_documents", counted)
+    for version, title in enumerate(("The kiosk's prices are old", "No kiosk was visited", "No kiosk was visited")):
+        run = NewRun(run_id=f"kiosk-v{version}", task="kiosk", issues=(title,))
+        await Runs(database=store.database).record(store.workspace, run)
+        await store.case("kiosk")
+        await store.cases.match(store.workspace)
+    assert sorted(embedded) == ["No kiosk was visited", "The kiosk's prices are old"]
+
+
 async def test_a_case_that_vanishes_while_it_is_matched_leaves_no_source(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
