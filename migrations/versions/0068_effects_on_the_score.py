@@ -1,5 +1,7 @@
 """Effects of memories are estimated on the final score alone: nothing read those on cost, tokens, time and rounds.
 
+Effects are estimated anew within an hour, so none is kept: an earlier key allowed several rows of one memory.
+
 Locks: the effects for a moment.
 """
 
@@ -14,7 +16,8 @@ breaks = "it stores and reads effects on other outcomes, and fails"
 
 
 def upgrade() -> None:
-    op.execute("DELETE FROM effects WHERE outcome <> 'final_score'")
+    op.execute("DELETE FROM effects")
+    op.execute("UPDATE workspaces SET effects_ledger = NULL WHERE effects_ledger IS NOT NULL")
     op.execute("ALTER TABLE effects DROP CONSTRAINT effects_pk, DROP COLUMN outcome")
     op.execute("ALTER TABLE effects ADD CONSTRAINT effects_pk PRIMARY KEY (workspace_id, memory_id)")
 
