@@ -84,10 +84,13 @@ class Program:
         Raises:
             InvalidInput: the file cannot be changed safely.
         """
-        entry = None if given is None else self.entry(given)
+        entry, stored = None if given is None else self.entry(given), self._stored_entry(text)
+        # One that names an address would have both, and programs refuse that, or take the address.
+        is_address = bool(stored) and "command" not in stored
         if self.file.endswith(_TOML):
+            text = with_table(text, (self.servers, _NAME), None, self.file) if is_address else text
             return with_table(text, (self.servers, _NAME), entry, self.file)
-        if entry is None or not self._stored_entry(text):
+        if entry is None or is_address or not stored:
             return with_value(text, (self.servers, _NAME), entry, self.file)
         # The rest of the server is a person's.
         own = ("command", "args", *dict(self.more))

@@ -21,7 +21,7 @@ from app.errors import ConfigurationError, InvalidInput
 from app.interfaces.cli.connect import _write_all
 from app.interfaces.cli.edits import read_jsonc
 from app.interfaces.cli.mcp_client import check_hook
-from app.interfaces.cli.programs import EVENTS, PROGRAMS, Connected, with_hooks
+from app.interfaces.cli.programs import EVENTS, PROGRAMS, Connected, Program, with_hooks
 from app.interfaces.cli.projects import RECORD
 from app.interfaces.cli.starting import LOG
 from app.interfaces.mcp.tools import TOOLS
@@ -103,6 +103,15 @@ def test_what_a_person_added_to_the_entry_stays(name: str) -> None:
         found, wanted = program.entry_in(text), program.entry(given)
         assert found == {**wanted, "disabled": True, "env": {"PROXY": "p", **wanted.get("env", {})}}
     assert read_jsonc(program.with_entry(text, None), program.file) == {program.servers: other}
+
+
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
+def test_an_entry_that_names_an_address_gives_way_to_the_command(program: Program) -> None:
+    text = json.dumps({program.servers: {"priors": {"type": "http", "url": "http://h/mcp"}, "other": {"url": "b"}}})
+    if program.file.endswith(".toml"):
+        text = f'[{program.servers}.priors]\nurl = "http://h/mcp"\n\n[{program.servers}.other]\nurl = "b"\n'
+    after = program.with_entry(text, GIVEN)
+    assert stored_in(after, program.file)[program.servers] == {"other": {"url": "b"}, "priors": program.entry(GIVEN)}
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=SMOKE.get(name, ())) for name in PROGRAMS])
