@@ -659,7 +659,10 @@ def store_log(place: Destination, path: str, name: str, project: str, *, pauses:
     from app.interfaces.cli.past_sessions import stamp_of  # noqa: PLC0415 - the same
     from app.interfaces.cli.unread import note_read  # noqa: PLC0415 - the same
 
-    session, reason = os.path.splitext(os.path.basename(path))[0], ""
+    (session, _), reason = os.path.splitext(os.path.basename(path)), ""
+    if session.startswith("."):
+        # As aider's: each project has a file of this name.
+        session = f"{session} of {os.path.dirname(path)}"
     for pause in pauses:
         with take_lock(_note("stored", session)):
             try:

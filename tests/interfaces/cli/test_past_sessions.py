@@ -198,6 +198,27 @@ async def test_what_is_read_is_not_sent_again_where_the_service_ends_meanwhile(
     assert {item.reason for item in failures.failures()} == {"no answer came"}
 
 
+def test_the_failure_of_one_projects_log_stays_where_the_log_of_another_with_its_name_is_stored(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not home.exists()
+    logs = [tmp_path / project / ".aider.chat.history.md" for project in ("one", "two")]
+    for log in logs:
+        log.parent.mkdir()
+        log.write_text("# aider chat started at 2026-01-01 10:00:00\n")
+
+    def send(_place: hooks.Destination, path: str, _name: str) -> Sequence[str] | None:
+        if path == str(logs[0]):
+            raise OSError("no answer came")
+        return None
+
+    monkeypatch.setattr(hooks, "_send_log", send)
+    place = hooks.Destination("http://127.0.0.1:9", "", "default", data_dir=str(tmp_path))
+    outcomes = [hooks.store_log(place, str(log), log.name, str(log.parent), pauses=(0.0,)) for log in logs]
+    assert outcomes == ["no answer came", ""]
+    assert [Path(item.project).name for item in failures.failures(place.data_dir)] == ["one"]
+
+
 def past_logs_of(root: Path, server: str, workspace: str) -> list[PastLog]:
     """Stores a project of a service, and returns its logs."""
     store_project(root, workspace, url=server, program="zed")
