@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
@@ -91,11 +92,11 @@ async def _with_decisions(session: Session, hits: Sequence[Hit]) -> Sequence[Hit
     A question finds the words in which a record discusses a matter; what was decided stands in another section, or in
     the record that its status names.
     """
-    best: dict[UUID, float] = {}
+    best = defaultdict[UUID, float](float)
     for hit in hits:
-        if hit.memory.kind == "chunk" and hit.memory.source_id is not None and hit.passages:
-            top = max(item.score for item in hit.passages)
-            best[hit.memory.source_id] = max(top, best.get(hit.memory.source_id, 0.0))
+        for item in hit.passages if hit.memory.kind == "chunk" else ():
+            if source_id := hit.memory.source_id:
+                best[source_id] = max(best[source_id], item.score)
     wanted: dict[UUID, float] = {}
     reasons: set[UUID] = set()
     for source_id in sorted(best, key=lambda source_id: -best[source_id])[:RECORDS_READ]:
@@ -109,8 +110,7 @@ async def _with_decisions(session: Session, hits: Sequence[Hit]) -> Sequence[Hit
         memory = live.get(memory_id)
         if memory is not None and not memory.suspect:
             hit = found.get(memory_id) or Hit(memory=memory, score=0.0, explain=dict.fromkeys(COMPONENTS))
-            passages = boost_decision(memory, hit.passages, top)
-            passages = boost_reason(memory, passages, top) if memory_id in reasons else passages
+            passages = boost_parts(memory, hit.passages, top, with_reason=memory_id in reasons)
             found[memory_id] = replace(hit, passages=passages)
     return list(found.values())
 
@@ -160,28 +160,21 @@ def _roles(chunk: Row) -> Iterator[str]:
     return (role_at(chunk.metadata.get("trail") or (), chunk.body, part.start) for part in passages_of(chunk.body))
 
 
-def boost_decision(memory: Memory, known: Sequence[HitPassage], best: float) -> tuple[HitPassage, ...]:
+def boost_parts(
+    memory: Memory, known: Sequence[HitPassage], best: float, *, with_reason: bool
+) -> tuple[HitPassage, ...]:
     """Returns the `known` passages of a memory with those on its status and, as long as it holds, its decision.
 
-    The first of these counts nearly as much as the `best` passage of the document, each next one a little less.
+    The first of these counts nearly as much as the `best` passage of the document, each next one a little less. With
+    the reason, so does the passage on its reasons or its context that speaks best to the question, or the first one.
     """
-    wanted = {STATUS} if state_of(memory) else {STATUS, DECIDED}
-    return _with_scores(
-        known,
-        [
-            item._replace(score=max(item.score, best * (FIRST_STATED - LESS_EACH * number)))
-            for number, item in enumerate(_stating(memory, known, wanted))
-        ],
-    )
-
-
-def boost_reason(memory: Memory, known: Sequence[HitPassage], best: float) -> tuple[HitPassage, ...]:
-    """Returns the `known` passages of a memory with the one on its reasons or its context that speaks best to the
-    question, or the first one: it counts nearly as much as the decision."""
-    reason = max(_stating(memory, known, {REASONS, CONTEXT}), key=lambda item: item.score, default=None)
-    if reason is None:
-        return tuple(known)
-    return _with_scores(known, [reason._replace(score=max(reason.score, best * OF_REASON))])
+    stated = _stating(memory, known, {STATUS} if state_of(memory) else {STATUS, DECIDED})
+    least = [(item, FIRST_STATED - LESS_EACH * number) for number, item in enumerate(stated)]
+    if with_reason:
+        reasons = sorted(_stating(memory, known, {REASONS, CONTEXT}), key=lambda item: -item.score)
+        least += [(item, OF_REASON) for item in reasons[:1]]
+    raised = [item._replace(score=max(item.score, best * share)) for item, share in least]
+    return tuple({item.passage.passage.start: item for item in (*known, *raised)}.values())
 
 
 def _stating(memory: Memory, known: Sequence[HitPassage], sections: Set[str]) -> list[HitPassage]:
@@ -192,11 +185,6 @@ def _stating(memory: Memory, known: Sequence[HitPassage], sections: Set[str]) ->
         for part in passages_of(memory.body)
         if role_of_passage(memory, part.start) in sections
     ]
-
-
-def _with_scores(known: Sequence[HitPassage], scored: Sequence[HitPassage]) -> tuple[HitPassage, ...]:
-    """Returns the `known` passages, those that are `scored` anew in their place, and the others of these."""
-    return tuple({item.passage.passage.start: item for item in (*known, *scored)}.values())
 
 
 def _is_likely(finding: UnloggedRecall) -> bool:
