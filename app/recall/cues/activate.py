@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 from uuid import UUID, uuid5
 
 from msgspec import Struct
@@ -41,6 +41,8 @@ MOST_TOUCHING = 200
 _ISSUES_SHARE = 0.5
 """Most of a budget that the issues of the plan's case take; the cues take the rest."""
 T = TypeVar("T")
+_PlanVectors: TypeAlias = tuple[Vector | None, Vector | None]
+"""The vectors of a plan by the model and by its adapted form."""
 KEYS = UUID("0d2c4f52-6c1e-4b53-9a1e-3d7f6f1f7a55")
 """Namespace of the ids that are made from idempotency keys."""
 MOST_SHOWN, NEARLY = 20, 0.05
@@ -148,20 +150,10 @@ async def _in_turns(items: Iterable[T]) -> AsyncIterator[T]:
         yield item
 
 
-class _PlanVectors(NamedTuple):
-    """The vectors of a plan."""
-
-    vector: Vector | None = None
-    adapted: Vector | None = None
-    degraded: str = ""
-    """The reason why there are no vectors; empty if there are."""
-
-
 class _MatchedPlan(NamedTuple):
     asked: PlanAsked
     act: PlannedAct
     matches: Sequence[CueMatch]
-    degraded: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,7 +244,7 @@ class Activations:
         for asked in plans:
             check_plan(asked)
         started, now = time.perf_counter(), datetime.now(UTC)
-        plan_vectors, index = await asyncio.gather(
+        (plan_vectors, lack), index = await asyncio.gather(
             _vectors_of(self.provider, [asked.plan for asked in plans]),
             CueIndexes(database=self.database, provider=self.provider).of(workspace),
         )
@@ -260,15 +252,18 @@ class Activations:
         async with self.database.session(workspace, transaction=False) as session:
             touching = await evidence.touching_files(session, sorted(paths), limit=MOST_TOUCHING) if paths else {}
         matched = [
-            _match(index, asked, found, touching, now=now, users=workspace.users)
-            async for asked, found in _in_turns(zip(plans, plan_vectors, strict=True))
+            _match(index, asked, own, touching, now=now, users=workspace.users)
+            async for asked, own in _in_turns(zip(plans, plan_vectors, strict=True))
         ]
         ids = {item.cue_id for plan in matched for item in plan.matches}
         async with self.database.session(workspace, transaction=False) as session:
             cues = await store.read(session, list(ids))
-        return [self._firing(index, plan, cues, started) async for plan in _in_turns(matched)]
+        degraded = lack or _missing_vectors(index)
+        return [self._firing(index, plan, cues, degraded, started) async for plan in _in_turns(matched)]
 
-    def _firing(self, index: CueIndex, plan: _MatchedPlan, cues: Mapping[UUID, Cue], started: float) -> Firing:
+    def _firing(
+        self, index: CueIndex, plan: _MatchedPlan, cues: Mapping[UUID, Cue], degraded: str, started: float
+    ) -> Firing:
         asked = plan.asked
         holding = {key: cue for key, cue in cues.items() if _holds(index, cue, past=plan.act.past)}
         ranked = rank(plan.matches, holding, plan=asked.plan, now=plan.act.moment)
@@ -286,7 +281,7 @@ class Activations:
             contradictions=against,
             nearly=tuple(item for item in withheld if item.score >= NEARLY)[:MOST_SHOWN],
             action_types=index.types.names(asked.plan, plan.act.vector),
-            degraded=plan.degraded,
+            degraded=degraded,
             took_ms=round((time.perf_counter() - started) * 1_000, 3),
         )
         return Firing(asked=masked_values(asked) if self.mask_secrets else asked, activation=activation, shown=shown)
@@ -295,7 +290,7 @@ class Activations:
 def _match(
     index: CueIndex,
     asked: PlanAsked,
-    found: _PlanVectors,
+    own: _PlanVectors,
     touching: Mapping[str, set[UUID]],
     *,
     now: datetime,
@@ -305,11 +300,8 @@ def _match(
     files = files_of(asked)
     touched = frozenset(cue_id for path in files for cue_id in touching.get(_stored_path(path), ()))
     moment = now if asked.as_of is None else in_utc(asked.as_of)
-    act = PlannedAct(
-        asked.plan, moment, files, found.vector, found.adapted, touched, users, past=asked.as_of is not None
-    )
-    missing = found.degraded or _missing_vectors(index)
-    return _MatchedPlan(asked, act, find_matches(index, act, most=CONSIDERED), missing)
+    act = PlannedAct(asked.plan, moment, files, *own, touched, users, past=asked.as_of is not None)
+    return _MatchedPlan(asked, act, find_matches(index, act, most=CONSIDERED))
 
 
 def files_of(asked: PlanAsked) -> tuple[str, ...]:
@@ -340,18 +332,19 @@ def check_plan(asked: PlanAsked) -> None:
         raise InvalidInput("min_score", "must be from 0 to 1")
 
 
-async def _vectors_of(provider: EmbeddingProvider, plans: Sequence[str]) -> Sequence[_PlanVectors]:
+async def _vectors_of(provider: EmbeddingProvider, plans: Sequence[str]) -> tuple[Sequence[_PlanVectors], str]:
+    """Returns the vectors of plans, and the reason why there are none; empty if there are."""
+    none: Sequence[_PlanVectors] = [(None, None)] * len(plans)
     if not provider.enabled:
-        reason = "no embedding model is configured: words, files and action types were compared"
-        return [_PlanVectors(degraded=reason)] * len(plans)
+        return none, "no embedding model is configured: words, files and action types were compared"
     try:
         *vectors, adapted = await asyncio.gather(
             *(provider.embed_query(plan) for plan in plans), adapted_vectors(provider, plans, queries=True)
         )
     except EmbeddingUnavailable as error:
-        return [_PlanVectors(degraded=str(error))] * len(plans)
+        return none, str(error)
     rows = [None] * len(plans) if adapted is None else list(adapted)
-    return [_PlanVectors(vector, row) for vector, row in zip(vectors, rows, strict=True)]
+    return list(zip(vectors, rows, strict=True)), ""
 
 
 def _missing_vectors(index: CueIndex) -> str:
