@@ -128,14 +128,6 @@ def of_cue(shown: ShownCue) -> PlanEvidence:
     )
 
 
-def of_case(history: CaseHistory) -> Iterator[PlanEvidence]:
-    """Yields the open issues of a case, the worst first, and what its scores show."""
-    for issue in open_issues(history):
-        yield PlanEvidence(kind=ISSUE, statement=issue.statement, issue_id=issue.issue_id)
-    if pattern := score_range(history):
-        yield PlanEvidence(kind=SCORING, statement=f"{history.title}: {pattern}", verdict=_CLEAR)
-
-
 def of_harmful(memory: MemoryEffect) -> PlanEvidence:
     """Returns a memory that is called harmful as evidence against a plan for which it would be recalled.
 
@@ -173,13 +165,14 @@ def _number_evidence(step: PlanStep) -> Iterator[tuple[str, PlanEvidence]]:
 
 def _once_each(steps: Sequence[PlanStep]) -> list[PlanStep]:
     """Returns the steps with each cue at the step alone to which it most likely applies."""
-    best: dict[UUID, tuple[float, int]] = {}
-    for place, step in enumerate(steps):
-        for item in step.evidence:
-            if item.memory_id is not None:
-                found = (item.score or 0.0, -place)
-                best[item.memory_id] = max(best.get(item.memory_id, found), found)
-    places: dict[UUID | None, int] = {memory_id: -before for memory_id, (_, before) in best.items()}
+    scored = [
+        (item.score or 0.0, -place, item.memory_id)
+        for place, step in enumerate(steps)
+        for item in step.evidence
+        if item.memory_id is not None
+    ]
+    # The last of a cue's places counts: the likeliest, and of two alike the first.
+    places: dict[UUID | None, int] = {memory_id: -before for _, before, memory_id in sorted(scored)}
     return [
         structs.replace(
             step, evidence=tuple(item for item in step.evidence if places.get(item.memory_id, place) == place)
@@ -298,15 +291,14 @@ class Preflights:
             PlanStep(number=str(number), text=text, evidence=tuple(map(of_cue, firing.shown)))
             for number, (text, firing) in enumerate(zip(texts, firings, strict=True), start=1)
         ]
-        of_plan: tuple[PlanEvidence, ...] = ()
         if history is not None:
-            steps, of_plan = _with_case(steps, history)
-        of_plan = (*of_plan, *harmful)
-        steps = _once_each(steps)
+            steps, of_case = _with_case(steps, history)
+            harmful = [*of_case, *harmful]
+        of_plan, steps = tuple(harmful), _once_each(steps)
         markdown = markdown_of(steps, of_plan, asked.plan.budget_tokens, counter)
         tokens = counter.count(markdown)
         return PlanCheck(
-            verdict=gravest([item for step in steps for item in step.evidence] + list(of_plan)),
+            verdict=gravest([*of_plan, *(item for step in steps for item in step.evidence)]),
             steps=tuple(_with_added(steps)),
             evidence=of_plan,
             case="" if history is None else history.title,
@@ -344,9 +336,8 @@ class Preflights:
             return []
         async with self.database.session(workspace, transaction=False) as session:
             reviewed = await reviews.decided_memories(session, HARMFUL)
-            known = [
-                item for item in await effects.of_memories(session, flagged=True) if item.memory_id not in reviewed
-            ]
+            flagged = await effects.of_memories(session, flagged=True)
+        known = [item for item in flagged if item.memory_id not in reviewed]
         if not known:
             return []
         query = Query(text=asked.plan, k=_RECALLED, agent=asked.agent)
@@ -372,16 +363,18 @@ def _check_task_type(task_type: str) -> None:
         raise InvalidInput("task_type", f"has {len(task_type):,} characters; at most {NAME_LIMIT:,} are taken")
 
 
-def _with_case(steps: Sequence[PlanStep], history: CaseHistory) -> tuple[list[PlanStep], tuple[PlanEvidence, ...]]:
-    """Returns the steps with the issues that are about them, and what is about the whole plan."""
-    issues = {issue.issue_id: issue for issue in history.issues}
+def _with_case(steps: Sequence[PlanStep], history: CaseHistory) -> tuple[list[PlanStep], list[PlanEvidence]]:
+    """Returns the steps with the open issues that are about them, and what is about the whole plan: the others, the
+    worst first, and what the case's scores show."""
     found, of_plan = list(steps), list[PlanEvidence]()
     words = [content_words(step.text) for step in steps]
-    for item in of_case(history):
-        issue = issues.get(item.issue_id) if item.kind == ISSUE and item.issue_id else None
-        places = [at for at, said in enumerate(words) if issue is not None and is_about(issue.title, said)]
-        for at in places[:1]:
-            found[at] = structs.replace(found[at], evidence=(*found[at].evidence, item))
-        if not places:
+    for issue in open_issues(history):
+        item = PlanEvidence(kind=ISSUE, statement=issue.statement, issue_id=issue.issue_id)
+        place = next((at for at, said in enumerate(words) if is_about(issue.title, said)), None)
+        if place is None:
             of_plan.append(item)
-    return found, tuple(of_plan)
+        else:
+            found[place] = structs.replace(found[place], evidence=(*found[place].evidence, item))
+    if pattern := score_range(history):
+        of_plan.append(PlanEvidence(kind=SCORING, statement=f"{history.title}: {pattern}", verdict=_CLEAR))
+    return found, of_plan
