@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from functools import cache
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args
@@ -238,13 +238,6 @@ def choice_of(cue: Cue) -> str:
 def moment_of(cue: Cue) -> datetime:
     """Returns the moment of the first turn that says so; without one, that from which the cue holds."""
     return min((in_utc(item.at) for item in cue.evidence if item.at is not None), default=in_utc(cue.valid_from))
-
-
-def sessions_of(cues: Iterable[Cue]) -> tuple[str, ...]:
-    """Returns the sessions that these cues were learnt in, each once, in the order of their times."""
-    found = [item for cue in cues for item in cue.evidence if item.session]
-    found.sort(key=lambda item: datetime.max.replace(tzinfo=UTC) if item.at is None else in_utc(item.at))
-    return tuple(dict.fromkeys(item.session for item in found))
 
 
 def cue_text(trigger: str, lesson: str) -> str:

@@ -115,6 +115,13 @@ def _of_turn(cue: NewCue, session_id: str, source_id: UUID, turns: Mapping[int |
     return replace(cue, evidence=(proof,), valid_from=turn.at, tags=turn.tags)
 
 
+def _candidate(cue: Cue) -> Proposal:
+    proof = cue.evidence[0]
+    turn = f"turn {proof.ordinal} of session {proof.session}"
+    reason = f"{turn} may hold a lasting lesson ({cue.confidence:.0%}): “{cue.lesson}”"
+    return Proposal(change=CANDIDATE, cue_ids=(), target_id=cue.cue_id, reason=reason)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extraction:
     """Makes cues of stored sessions and of decision records, and keeps them in step with these."""
@@ -179,16 +186,7 @@ class Extraction:
     async def _propose(self, workspace: Workspace, ids: Sequence[UUID]) -> None:
         async with self.database.session(workspace, transaction=False) as session:
             found = await store.read(session, ids)
-        pending = [cue for cue in found.values() if cue.state == PROPOSED]
-        reasons = [
-            f"turn {cue.evidence[0].ordinal} of session {cue.evidence[0].session} may hold a lasting lesson"
-            f" ({cue.confidence:.0%}): “{cue.lesson}”"
-            for cue in pending
-        ]
-        new = zip(pending, reasons, strict=True)
-        await self.reviews.propose(
-            workspace, [Proposal(change=CANDIDATE, cue_ids=(), target_id=cue.cue_id, reason=why) for cue, why in new]
-        )
+        await self.reviews.propose(workspace, [_candidate(cue) for cue in found.values() if cue.state == PROPOSED])
 
     async def _cues_in(self, messages: Sequence[StoredMessage]) -> list[NewCue]:
         turns = [

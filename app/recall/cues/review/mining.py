@@ -13,6 +13,7 @@ from uuid import UUID
 
 from app.errors import InvalidInput, NotFound
 from app.foundation.db.database import Database
+from app.foundation.db.session import Session
 from app.foundation.text.words import content_words
 from app.intake.cases.extract import in_run
 from app.intake.cases.judgement import FoundJudgement
@@ -166,6 +167,11 @@ def _confidence(before: float, judgement: FoundJudgement) -> float:
     return round(factor * before / (factor * before + 1 - before), 3)
 
 
+async def _cues_of(session: Session, session_id: str) -> list[Cue]:
+    known = await sessions.known_session(session, session_id)
+    return [] if known is None else await stored_cues.of_source(session, known.source_id)
+
+
 def _steps(cue: Cue) -> Names:
     return tuple(cue.details.get("steps") or ())
 
@@ -201,18 +207,12 @@ class Mining:
         merged again.
         """
         async with self.database.session(workspace, transaction=False) as session:
-            known = await sessions.known_session(session, session_id)
-            own = (
-                []
-                if known is None
-                else [cue for cue in await stored_cues.of_source(session, known.source_id) if _is_wish(cue)]
-            )
+            own = [cue for cue in await _cues_of(session, session_id) if _is_wish(cue)]
         pairs = await self.cues.conflicts.near_pairs(
             workspace, [cue.cue_id for cue in own], form=TOGETHER, least=SAME_WISH, most=LIST_LIMIT
         )
-        groups = [(one, [other for _, other in near]) for one, near in groupby(pairs, itemgetter(0))]
-        same = [(one, [other for other in others if is_one_wish(one, other)]) for one, others in groups]
-        await self.reviews.propose(workspace, [_merge([one, *others]) for one, others in same if others])
+        same = groupby((pair for pair in pairs if is_one_wish(*pair)), itemgetter(0))
+        await self.reviews.propose(workspace, [_merge([one, *(other for _, other in near)]) for one, near in same])
 
     async def judge_precedents(self, workspace: Workspace, session_id: str | None = None) -> int:
         """Gives precedents, of a session or of all, the outcome of the judged run that they name; returns their number.
@@ -222,10 +222,9 @@ class Mining:
         async with self.database.session(workspace, transaction=False) as session:
             if session_id is None:
                 asked = CueFilter(kinds=(PRECEDENT,), states=(ACTIVE,))
-                known: Sequence[Cue] = await stored_cues.page(session, asked, after=None, limit=LARGEST_PAGE)
+                known = await stored_cues.page(session, asked, after=None, limit=LARGEST_PAGE)
             else:
-                source = await sessions.known_session(session, session_id)
-                known = [] if source is None else await stored_cues.of_source(session, source.source_id)
+                known = await _cues_of(session, session_id)
             own = [cue for cue in known if cue.kind == PRECEDENT and cue.origin == EXTRACTED and cue.state == ACTIVE]
             unjudged = [cue for cue in own if not (cue.suspect or cue.edited or cue.details.get("outcome"))]
             judged = await runs.page(session, conditions=[JUDGED], values={}, limit=COMPARED_RUNS) if unjudged else []

@@ -15,7 +15,6 @@ from msgspec import Struct
 from app.foundation.text.data import read_toml
 from app.foundation.text.words import content_words, measures, same_figures
 from app.recall.cues.cue import (
-    ACTIVE,
     CORRECTION,
     DECISION,
     LIST_LIMIT,
@@ -29,7 +28,6 @@ from app.recall.cues.cue import (
     NewCue,
     choice_of,
     moment_of,
-    sessions_of,
     subject_of,
 )
 from app.recall.cues.render import contradiction
@@ -114,6 +112,7 @@ class ReviewedStore(NamedTuple):
     """The data that the rules look at."""
 
     cues: Mapping[UUID, Cue]
+    """The active ones."""
     pairs: Sequence[SimilarPair]
     """Links between cues, and from cues to notes."""
     notes: Mapping[UUID, Note]
@@ -122,9 +121,7 @@ class ReviewedStore(NamedTuple):
 
 def proposals(store: ReviewedStore) -> list[Proposal]:
     """Returns all changes that the rules propose for a store."""
-    active = store._replace(cues={cue_id: cue for cue_id, cue in store.cues.items() if cue.state == ACTIVE})
-    found = [*merges(active), *broader(active), *graduates(active.cues.values()), *idle(active), *stale(active)]
-    return [*found, *notes(active)]
+    return [*merges(store), *broader(store), *graduates(store), *idle(store), *stale(store), *notes(store)]
 
 
 def merges(store: ReviewedStore) -> Iterator[Proposal]:
@@ -164,7 +161,7 @@ def broader(store: ReviewedStore) -> Iterator[Proposal]:
     alike = [(BROAD_SESSIONS, *found) for found in _alike(store, corrections)]
     of_families = [(FAMILY_SESSIONS, *found) for found in _of_families(corrections)]
     for least, key, name, cues in [*alike, *of_families]:
-        sessions = sessions_of(cues)
+        sessions = {item.session for cue in cues for item in cue.evidence if item.session}
         if len(sessions) >= least:
             yield Proposal(
                 change=BROADEN,
@@ -235,9 +232,9 @@ def _broad(key: str, name: str, cues: Sequence[Cue]) -> NewCue:
     )
 
 
-def graduates(cues: Iterable[Cue]) -> Iterator[Proposal]:
+def graduates(store: ReviewedStore) -> Iterator[Proposal]:
     """Yields the cues that fire often and are heeded."""
-    for cue in cues:
+    for cue in store.cues.values():
         settled = cue.heeded + cue.ignored
         if cue.fired >= GRADUATE_FIRED and settled and cue.heeded / settled >= GRADUATE_HEEDED:
             yield Proposal(

@@ -82,7 +82,7 @@ FROM cues c WHERE c.workspace_id = %(workspace_id)s AND c.memory_id = %(memory_i
 """
 FORGET_EVIDENCE = """
 DELETE FROM cue_evidence WHERE workspace_id = %(workspace_id)s AND memory_id = %(memory_id)s
-    AND place > %(first)s AND place <= %(last)s
+    AND place > %(last)s AND place <= %(last_after)s
 """
 PUT_BACK = """
 UPDATE cues SET confidence = %(confidence)s, consequence = %(consequence)s, seen_on = %(seen_on)s::date[],
@@ -189,10 +189,9 @@ async def snapshot(session: Session, cue_id: UUID) -> dict[str, Any]:
 
 async def put_back(session: Session, cue_id: UUID, before: Mapping[str, Any], revision: int) -> None:
     """Gives a cue the figures and the evidence that it had before a merge; what came since stays."""
-    await session.execute(FORGET_EVIDENCE, {"memory_id": cue_id, "first": before["last"], "last": before["last_after"]})
-    names = ("confidence", "consequence", "seen_on", "fired", "heeded", "ignored")
-    values = {name: before[name] for name in names}
-    await session.execute(PUT_BACK, {"memory_id": cue_id, "revision": revision, **values})
+    values = {**before, "memory_id": cue_id, "revision": revision}
+    await session.execute(FORGET_EVIDENCE, values)
+    await session.execute(PUT_BACK, values)
 
 
 async def set_values(
