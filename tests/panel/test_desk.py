@@ -401,6 +401,7 @@ async def test_a_possible_lesson_is_accepted_with_its_quote_and_taken_back(
     await page.keyboard.press("z")
     await expect(page.get_by_text("The cues are as they were")).to_be_visible()
     assert len((await api.get("/api/cues?state=active")).json()["cues"]) == active
+    await expect(page.get_by_role("link", name="Possible lessons 1")).to_be_visible()
 
 
 @pytest.mark.parametrize("size", [WIDE, NARROW])

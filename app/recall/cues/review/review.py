@@ -132,7 +132,6 @@ async def _undo(session: Session, workspace: Workspace, item: StoredProposal) ->
     if item.change in BY_TARGET:
         trust = None if item.change == BROADEN else item.before.get("trust", AGENT)
         await store.set_values(session, _target(item), revision, trust=trust)
-        await edit.retire_in(session, [_target(item)], reason=DELETED)
     elif item.change == GRADUATE:
         await store.set_values(session, item.cue_ids[0], revision, files=item.before["files"])
     elif item.change == NOTE:
@@ -239,7 +238,9 @@ class Reviews:
             return await _lock(session, workspace, proposal_id)
 
     async def undo(self, workspace: Workspace, proposal_id: UUID) -> StoredProposal:
-        """Takes back the decision on a proposal: what accepting it changed is as before, a declined one is open again.
+        """Takes back the decision on a proposal: what accepting it changed is as before.
+
+        A declined one is open again, and so is one whose cue waited for the decision.
 
         Raises:
             NotFound: the workspace has no such proposal.
@@ -249,7 +250,8 @@ class Reviews:
             item = await _lock(session, workspace, proposal_id, ACCEPTED, DECLINED)
             if item.state == ACCEPTED:
                 await _undo(session, workspace, item)
-            elif item.change in BY_TARGET:
+            if item.change in BY_TARGET:
                 await edit.restore_in(session, workspace, _target(item), state=PROPOSED)
-            await store.decide(session, proposal_id, UNDONE if item.state == ACCEPTED else OPEN, item.before)
+            reopened = item.state == DECLINED or item.change in BY_TARGET
+            await store.decide(session, proposal_id, OPEN if reopened else UNDONE, item.before)
             return await _lock(session, workspace, proposal_id)

@@ -119,8 +119,9 @@ async def test_corrections_of_one_kind_from_three_sessions_propose_a_broader_cue
     assert {item["session"] for item in proposed["evidence"]} == {"s1", "s2", "s3"}
     await patch(client, f"/api/proposals/{proposal['id']}", {"state": "accepted"})
     assert (await get(client, f"/api/cues/{proposed['id']}"))["state"] == "active"
-    await patch(client, f"/api/proposals/{proposal['id']}", {"state": "undone"})
-    assert (await get(client, f"/api/cues/{proposed['id']}"))["state"] == "retired"
+    again = await patch(client, f"/api/proposals/{proposal['id']}", {"state": "undone"})
+    assert (again["state"], again["decided_at"]) == ("open", None)
+    assert await cues_of(client, state="proposed") == [proposed | {"updated_at": ANY}]
 
 
 async def test_corrections_of_one_family_of_mistakes_propose_a_broader_cue(
