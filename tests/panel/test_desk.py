@@ -256,6 +256,9 @@ async def test_keys_take_a_wrong_lesson_back_with_proof(
     await expect(keys.page.locator(".proof")).to_contain_text("no longer shown")
     await expect(keys.page.locator(".proof")).to_contain_text("no longer fires")
     assert keys.acts <= 10
+    await keys.press("z")
+    await expect(keys.page.locator(".pane-detail h2")).to_contain_text("and restored again")
+    await expect(keys.page.locator(".proof")).to_contain_text("still fires")
 
 
 @pytest.mark.smoke

@@ -117,18 +117,20 @@ async def test_the_date_of_a_row_is_the_one_that_filters_use(open_panel: Open, a
     await expect(page.locator(".row .dates")).to_have_text("1 May 2019")
 
 
-async def test_a_search_is_logged_once(open_panel: Open, api: httpx.AsyncClient) -> None:
+async def test_a_search_is_logged_once_for_each_of_its_pages(open_panel: Open, api: httpx.AsyncClient) -> None:
     await stored(api, *NOTES)
     page = await open_panel(params={"q": "listicles"})
     await expect(page.locator(".row-title").first).to_have_text("Lesson B")
+    # The page after a short one asks for the most.
+    await expect(page.get_by_text("Of matches with the same text or title, one is shown.")).to_be_visible()
     await page.clock.install()
     await page.clock.fast_forward(3_600_000)
     await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
     await page.get_by_role("link", name="Service").click()
-    await expect(page.get_by_role("row", name=re.compile("^trial")).get_by_role("cell").nth(4)).to_have_text("1")
+    await expect(page.get_by_role("row", name=re.compile("^trial")).get_by_role("cell").nth(4)).to_have_text("2")
     await page.go_back()
     await expect(page.locator(".row-title").first).to_have_text("Lesson B")
-    assert (await api.get("/api/status")).json()["recalls"] == 1
+    assert (await api.get("/api/status")).json()["recalls"] == 2
 
 
 async def test_search_says_how_it_found(open_panel: Open, api: httpx.AsyncClient) -> None:

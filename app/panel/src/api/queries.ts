@@ -16,7 +16,8 @@ const PAGED = { ...KEPT, initialPageParam: "", getNextPageParam: (last: { readon
 
 export const MOST_FOUND = 200;
 /** Hits that the service answers for a search. */
-export const NO_MORE_FOUND = `A search answers its best ${MOST_FOUND}: other words or a filter lead to the rest.`;
+const ENDED = `A search answers its best ${MOST_FOUND}: other words or a filter lead to the rest.`;
+const EQUAL = "Of matches with the same text or title, one is shown.";
 const PAGE = 50;
 const RUNS = 200;
 const REVIEWED = 200;
@@ -57,7 +58,7 @@ export function useSearch(text: string, filters: Filters, user: string | null = 
     queryKey: ["post", "/api/search", asked, first],
     queryFn: ({ pageParam: k, signal }) => answerOf(ask.POST("/api/search", { body: { ...asked, k }, signal })),
     initialPageParam: first,
-    getNextPageParam: ({ hits }, _pages, k) => (k <= hits.length && k < MOST_FOUND ? k + PAGE : undefined),
+    getNextPageParam: ({ hits }, _pages, k) => nextOf(hits.length, k),
     select: allFound,
     // A degraded answer is asked for again when the reader comes back to it.
     staleTime: ({ state }) => (state.data?.pages[0]?.degraded.length ? 0 : Number.POSITIVE_INFINITY),
@@ -65,10 +66,14 @@ export function useSearch(text: string, filters: Filters, user: string | null = 
   });
 }
 
-/** All hits, each once; `full` tells if the last page has as many as were asked for, so that there may be more. */
+/** A short page may lack matches that say what others say: the next asks for the most, which looks at more of them. */
+const nextOf = (found: number, k: number) => (found && k < MOST_FOUND ? (found < k ? MOST_FOUND : k + PAGE) : undefined);
+
+/** All hits, each once; `more` tells if there may be others, and `end` what is said where there is no further page. */
 function allFound({ pages, pageParams }: InfiniteData<SearchView>) {
   const hits = [...new Map(pages.flatMap((page) => page.hits.map((hit) => [hit.id, hit]))).values()];
-  return { ...(pages[0] as SearchView), hits, full: pages.at(-1)?.hits.length === pageParams.at(-1) };
+  const [last = 0, k = 0] = [pages.at(-1)?.hits.length, pageParams.at(-1) as number];
+  return { ...(pages[0] as SearchView), hits, more: last === k || nextOf(last, k) !== undefined, end: last < k ? EQUAL : ENDED };
 }
 
 export type Found = ReturnType<typeof useSearch>;

@@ -3,16 +3,17 @@ import { Link } from "./Link";
 
 interface Props {
   readonly parameter: string;
+  readonly what?: string;
   readonly known: readonly (string | null)[];
   /** What is shown in its place. */
   readonly instead: string;
 }
 
 /** Names a value of the address that means nothing here. */
-export function Unknown({ parameter, known, instead }: Props) {
+export function Unknown({ parameter, what = parameter, known, instead }: Props) {
   const value = useAddress().params.get(parameter);
   if (!value || known.includes(value)) return null;
-  return <Strange said={`There is no ${parameter} “${value}”: ${instead} shown.`} names={[parameter]} />;
+  return <Strange said={`There is no ${what} “${value}”: ${instead} shown.`} names={[parameter]} />;
 }
 
 /** Names the parameters of the address that say nothing to the place. */

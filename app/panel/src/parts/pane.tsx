@@ -117,7 +117,6 @@ export function Facts({ className = "facts", facts }: FactsProps) {
 
 interface DetailsProps {
   readonly title?: string;
-  /** Names and values; a fact without a value is left out. */
   readonly facts: FactsProps["facts"];
   readonly metadata?: Readonly<Record<string, unknown>>;
 }

@@ -3,6 +3,7 @@ import type { CaseVersion, RunStoryView } from "../../api/schema";
 import { Choice } from "../../parts/Field";
 import { MemoryLink } from "../../parts/MemoryLink";
 import { Unshown } from "../../parts/states";
+import { Unknown } from "../../parts/Unknown";
 import { changeAddress, useAddress } from "../../state/address";
 
 const SIDES = [
@@ -22,9 +23,13 @@ export function SideBySide({ versions }: { readonly versions: readonly CaseVersi
   const one = find(params.get("one")) ?? versions.at(-2);
   const other = find(params.get("other")) ?? versions.at(-1);
   if (!one || !other) return null;
+  const names = versions.map(({ version }) => version);
   return (
     <section>
       <h3>Two versions side by side</h3>
+      {SIDES.map(([name]) => (
+        <Unknown key={name} parameter={name} what="version" known={names} instead="a latest one is" />
+      ))}
       <p className="note-actions">
         {SIDES.map(([name, label], place) => (
           <Choice
@@ -32,7 +37,7 @@ export function SideBySide({ versions }: { readonly versions: readonly CaseVersi
             aria-label={label}
             value={(place === 0 ? one : other).version}
             set={(version) => changeAddress({ [name]: version }, { replace: true })}
-            options={versions.map(({ version }) => [version, version])}
+            options={names.map((version) => [version, version])}
           />
         ))}
       </p>

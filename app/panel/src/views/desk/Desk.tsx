@@ -56,7 +56,7 @@ export function Desk() {
           {queue.pages.map((page, place) => (
             <More key={place} pages={page} />
           ))}
-          {items.length > 0 && <Kept items={kept} />}
+          {!queue.isPending && <Kept items={kept} />}
         </div>
       </section>
       {opened && <Opened key={opened.id} item={opened} acts={actsOf(opened)} act={act} onClose={close} />}
@@ -136,15 +136,12 @@ function Rows({ items, open }: { readonly items: readonly Item[]; readonly open:
 function Nothing({ queue, reason }: { readonly queue: Queue; readonly reason: Reason | null }) {
   if (queue.isPending) return <Loading what="what waits" />;
   return (
-    <>
-      <Empty title={reason === null ? "Nothing waits for you" : "Nothing here"}>
-        <p>
-          Severe issues that come back, memories that harm, texts that the scan holds back, what people rated down, possible lessons and
-          questions without an answer appear here.
-        </p>
-      </Empty>
-      <Kept items={queue.kept} />
-    </>
+    <Empty title={reason === null ? "Nothing waits for you" : "Nothing here"}>
+      <p>
+        Severe issues that come back, memories that harm, texts that the scan holds back, what people rated down, possible lessons and
+        questions without an answer appear here.
+      </p>
+    </Empty>
   );
 }
 
@@ -180,11 +177,8 @@ function actsOf(item: Item | undefined): readonly Act[] {
         { key: "#", label: "Delete", does: "delete" },
         KEEP,
       ];
-    case "issue":
-    case "recall":
-      return [KEEP];
     default:
-      return [];
+      return item ? [KEEP] : [];
   }
 }
 

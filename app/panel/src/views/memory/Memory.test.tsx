@@ -1,4 +1,4 @@
-import { cleanup, fireEvent, screen, waitFor } from "@testing-library/react";
+import { cleanup, fireEvent, screen } from "@testing-library/react";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { App } from "../../App";
 import { draw, serve } from "../../testing";
@@ -26,11 +26,12 @@ const hit = (place: number) => ({
   occurred_at: null,
 });
 
-/** Answers a search with the best of so many hits; where more are asked for, the last of them is found to be the best. */
-const searched = (count: number) => ({
+/** Answers a search with the best of so many hits; where more are asked for, the last of them is found to be the best.
+ * With `hidden`, a page lacks so many that say what others say, unless the most is asked for. */
+const searched = (count: number, hidden = 0) => ({
   "GET /api/memories": { memories: [], total: 0, next: null },
   "POST /api/search": ({ body }: { readonly body: { readonly k: number } }) => {
-    const found = Array.from({ length: Math.min(count, body.k) }, (_, place) => hit(place));
+    const found = Array.from({ length: Math.min(count, body.k - (body.k < 200 ? hidden : 0)) }, (_, place) => hit(place));
     const hits = body.k > 50 ? found.toReversed() : found;
     return { hits, mode: "hybrid", degraded: [], probability: null, recall_id: "r", took_ms: 1, period: null };
   },
@@ -51,10 +52,12 @@ describe("a search of memories", () => {
     await screen.findByText("The best 100 matches; there may be more");
     expect(rows().slice(0, 50)).toEqual(first);
     fireEvent.click(more() as HTMLElement);
+    await screen.findByText("The best 120 matches; there may be more");
+    fireEvent.click(more() as HTMLElement);
     await screen.findByText("120 matches");
     expect(more()).toBeNull();
     expect(new Set(rows()).size).toBe(120);
-    expect(ks(asked)).toEqual([50, 100, 150]);
+    expect(ks(asked)).toEqual([50, 100, 150, 200]);
     expect(screen.queryByText(/answers its best/)).toBeNull();
   });
 
@@ -71,10 +74,21 @@ describe("a search of memories", () => {
     expect(ks(asked)).toEqual([50, 100, 150, 200]);
   });
 
-  it("counts no more than it found", async () => {
-    serve(searched(3));
+  it("does not take a page that lacks what says the same for the last one", async () => {
+    const asked = serve(searched(89, 21));
     draw(<App />, "/memory?q=pump");
-    await waitFor(() => expect(screen.getByText("3 matches")).toBeTruthy());
+    await screen.findByText("The best 29 matches; there may be more");
+    fireEvent.click(more() as HTMLElement);
+    await screen.findByText("89 matches");
+    expect(screen.getByText("Of matches with the same text or title, one is shown.")).toBeTruthy();
     expect(more()).toBeNull();
+    expect(ks(asked)).toEqual([50, 200]);
+  });
+
+  it("ends at once where nothing is found", async () => {
+    const asked = serve(searched(0));
+    draw(<App />, "/memory?q=pump");
+    await screen.findByText("No memory matches this search");
+    expect(ks(asked)).toEqual([50]);
   });
 });

@@ -1,5 +1,5 @@
 import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from "react";
-import { type Found, NO_MORE_FOUND, useMemories, useSearch } from "../../api/queries";
+import { type Found, useMemories, useSearch } from "../../api/queries";
 import { counted } from "../../parts/format";
 import { Link } from "../../parts/Link";
 import { type Selection, usePicking } from "../../parts/list";
@@ -116,7 +116,7 @@ function Listed() {
           source={source}
           items={shown}
           count={searching ? matchesOf(found) : counted(pages.data?.pages[0]?.total ?? shown.length, "memory", "memories")}
-          end={searching && found.data?.full ? NO_MORE_FOUND : ""}
+          end={searching ? (found.data?.end ?? "") : ""}
           chosen={chosen}
           choose={choose}
           pick={pick}
@@ -129,5 +129,5 @@ function Listed() {
 
 function matchesOf({ data }: Found): string {
   const count = data?.hits.length ?? 0;
-  return data?.full ? `The best ${count} matches; there may be more` : counted(count, "match", "matches");
+  return data?.more ? `The best ${count} matches; there may be more` : counted(count, "match", "matches");
 }

@@ -42,16 +42,12 @@ export function TakeBack({ memory, onClose }: Props) {
   const remove = useChange("delete");
   const found = same.data?.found ?? [];
   const going = found.filter(({ memory: { id } }) => !left.has(id));
-  const act = () => {
-    const done = ({ changed }: { readonly changed: readonly string[] }) => {
-      forget();
-      setTaken({ sayings: going, changed });
-    };
-    remove.mutate(
-      going.map(({ memory: { id } }) => id),
-      { onSuccess: done },
-    );
+  const ids = going.map(({ memory: { id } }) => id);
+  const done = ({ changed }: Pick<TakenBack, "changed">) => {
+    forget();
+    setTaken({ sayings: going, changed });
   };
+  const act = () => remove.mutate(ids, { onSuccess: done });
   useShortcuts({ Escape: onClose });
   if (taken) return <Taken memory={memory} phrase={meant} {...taken} onClose={onClose} />;
   return (
@@ -148,10 +144,10 @@ interface TakenProps extends Props, TakenBack {
 function Taken({ memory, phrase, sayings, changed, onClose }: TakenProps) {
   const query = phrase || excerptOf(memory.body, "", []);
   const plan = sayings.find(({ memory: { kind } }) => kind === "cue")?.memory.title || query;
-  const proof = useProof({ query, plan, wrong: sayings.map((one) => one.memory) });
   const restore = useChange("restore");
   const first = useMemory(changed[0] ?? memory.id).data;
   const restored = first !== undefined && first.retired_as !== "deleted";
+  const proof = useProof({ query, plan, wrong: sayings.map((one) => one.memory), restored });
   return (
     <article aria-label="Taken back">
       <header className="detail-head">
@@ -206,6 +202,8 @@ interface Asked {
   readonly plan: string;
   /** What was taken back. */
   readonly wrong: readonly MemoryView[];
+  /** The proof that it is gone is none once it is back. */
+  readonly restored: boolean;
 }
 
 const HITS = 10;

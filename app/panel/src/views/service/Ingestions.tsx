@@ -86,10 +86,7 @@ const COLUMNS: readonly Column<LoggedIngestion["files"][number]>[] = [
       <>
         <span className={`outcome ${status}`}>{status}</span>
         {[reason, ...notes].filter(Boolean).map((said) => (
-          <span key={said} className="muted">
-            {" "}
-            {said}
-          </span>
+          <span key={said} className="muted">{` ${said}`}</span>
         ))}
       </>
     ),

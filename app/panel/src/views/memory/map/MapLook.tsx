@@ -1,5 +1,5 @@
 import { useMemo, useState } from "react";
-import { type Found, MOST_FOUND, NO_MORE_FOUND, useSearch } from "../../../api/queries";
+import { type Found, MOST_FOUND, useSearch } from "../../../api/queries";
 import type { GraphView, NodeView } from "../../../api/schema";
 import { capitalised, exactMoment, whole } from "../../../parts/format";
 import { Icon } from "../../../parts/Icon";
@@ -154,11 +154,12 @@ function Drawn({ asked, graph, search, working }: DrawnProps) {
   );
 }
 
-/** The memories that the search finds by words or meaning, best first, and those whose title has the text. */
+/** The memories that the search finds by words or meaning, best first, and those whose title has the words. */
 function matching(nodes: readonly NodeView[], query: string, found: Found["data"]): readonly NodeView[] {
   const places = new Map(nodes.map((node) => [node.id, node]));
   const hits = (found?.hits ?? []).flatMap(({ id }) => places.get(id) ?? []);
-  const titled = nodes.filter(({ title }) => title.toLowerCase().includes(query.toLowerCase()));
+  const words = query.toLowerCase().split(/\s+/);
+  const titled = nodes.filter(({ title }) => words.every((word) => title.toLowerCase().includes(word)));
   return [...new Set([...hits, ...titled])];
 }
 
@@ -167,8 +168,8 @@ function unseenOf(nodes: readonly NodeView[], found: Found["data"]): string {
   const hits = found?.hits ?? [];
   const present = new Set(nodes.map(({ id }) => id));
   const elsewhere = hits.filter(({ id }) => !present.has(id)).length;
-  const best = found?.full ? `${NO_MORE_FOUND} Those whose title has the words are shown, too. ` : "";
-  return elsewhere > 0 ? `${best}Found, and not on the map: ${whole(elsewhere)}.` : best;
+  const others = `${found?.more ? `${found.end} ` : ""}Those whose title has the words are shown, too. `;
+  return elsewhere > 0 ? `${others}Found, and not on the map: ${whole(elsewhere)}.` : others;
 }
 
 /** A stored map is there at once; one that is to be drawn takes its time, which is said after a moment. */
