@@ -67,12 +67,13 @@ async def owners_of_cues(across: Across) -> Sequence[tuple[int, str]]:
 async def _look(session: Session) -> ReviewedStore:
     found = await cues.page(session, CueFilter(states=(ACTIVE,)), after=None, limit=MOST_CUES)
     active = {cue.cue_id: cue for cue in found}
-    pairs = await store.similar_pairs(session)
-    ends = {memory_id for pair in pairs for memory_id in (pair.one, pair.other)} - set(active)
+    links = await store.similar_pairs(session)
+    ends = [*links, *((other, one, near) for one, other, near in links)]
+    notes = await store.notes_among(session, sorted({other for _, other, _ in ends} - active.keys()))
     return ReviewedStore(
         cues=active,
-        pairs=pairs,
-        notes=await store.notes_among(session, sorted(ends)),
+        pairs=[(active[one], active[other], near) for one, other, near in links if {one, other} <= active.keys()],
+        notes=[(active[one], notes[other]) for one, other, _ in ends if one in active and other in notes],
         idle=await store.idle_of(session, list(active)),
     )
 

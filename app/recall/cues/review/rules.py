@@ -61,14 +61,6 @@ IDLE_SESSIONS = 20
 SAME_SUBJECT = 0.6
 
 
-class SimilarPair(NamedTuple):
-    """Two memories that their link calls similar."""
-
-    one: UUID
-    other: UUID
-    similarity: float
-
-
 class Idle(NamedTuple):
     """Events since a cue fired last, or was stored."""
 
@@ -109,13 +101,13 @@ class Proposal:
 
 
 class ReviewedStore(NamedTuple):
-    """The data that the rules look at."""
+    """The active cues of a store, with what the rules look at beside them."""
 
     cues: Mapping[UUID, Cue]
-    """The active ones."""
-    pairs: Sequence[SimilarPair]
-    """Links between cues, and from cues to notes."""
-    notes: Mapping[UUID, Note]
+    pairs: Sequence[tuple[Cue, Cue, float]]
+    """Two that their link calls similar, and how similar they are."""
+    notes: Sequence[tuple[Cue, Note]]
+    """Cues and notes that their links call similar."""
     idle: Mapping[UUID, Idle]
 
 
@@ -133,8 +125,7 @@ def merges(store: ReviewedStore) -> Iterator[Proposal]:
     def precedence(cue: Cue) -> tuple[bool, bool, int, int, datetime]:
         return STARTER not in cue.tags, cue.trust == PERSON, len(cue.evidence), cue.heeded, cue.updated_at
 
-    pairs = [(store.cues.get(pair.one), store.cues.get(pair.other), pair.similarity) for pair in store.pairs]
-    same = [(one.cue_id, other.cue_id) for one, other, near in pairs if one and other and _same(one, other, near)]
+    same = [(one.cue_id, other.cue_id) for one, other, near in store.pairs if _same(one, other, near)]
     for group in together(same):
         target, *others = sorted((store.cues[cue_id] for cue_id in group), key=precedence, reverse=True)
         ours = any(STARTER in cue.tags for cue in others) and STARTER not in target.tags
@@ -174,8 +165,8 @@ def broader(store: ReviewedStore) -> Iterator[Proposal]:
 def _alike(store: ReviewedStore, corrections: Sequence[Cue]) -> Iterator[tuple[str, str, list[Cue]]]:
     """Yields groups of corrections with near vectors, each with the action type that most of them have."""
     typed = {cue.cue_id: cue for cue in corrections if cue.kind == CORRECTION and cue.action_types}
-    pairs = [pair for pair in store.pairs if pair.similarity >= BROAD_ALIKE]
-    for group in together((pair.one, pair.other) for pair in pairs if {pair.one, pair.other} <= typed.keys()):
+    pairs = [(one.cue_id, other.cue_id) for one, other, near in store.pairs if near >= BROAD_ALIKE]
+    for group in together(pair for pair in pairs if {*pair} <= typed.keys()):
         cues = [cue for cue_id, cue in typed.items() if cue_id in group]
         acts = Counter(cue.action_types[0] for cue in cues)
         action_type = max(acts, key=lambda name: (acts[name], name))
@@ -247,7 +238,7 @@ def graduates(store: ReviewedStore) -> Iterator[Proposal]:
 def idle(store: ReviewedStore) -> Iterator[Proposal]:
     """Yields the cues that have not fired for many sessions while their files changed."""
     for cue_id, since in store.idle.items():
-        if cue_id in store.cues and since.sessions >= IDLE_SESSIONS and since.changed:
+        if since.sessions >= IDLE_SESSIONS and since.changed:
             files = ", ".join(since.changed[:3])
             yield Proposal(
                 change=RETIRE,
@@ -258,10 +249,7 @@ def idle(store: ReviewedStore) -> Iterator[Proposal]:
 
 def stale(store: ReviewedStore) -> Iterator[Proposal]:
     """Yields the cues that a newer one contradicts."""
-    for pair in store.pairs:
-        one, other = store.cues.get(pair.one), store.cues.get(pair.other)
-        if one is None or other is None:
-            continue
+    for one, other, _ in store.pairs:
         older, newer = sorted((one, other), key=moment_of)
         if (reason := _against(older, newer)) and moment_of(newer) > moment_of(older):
             yield Proposal(change=STALE, cue_ids=(older.cue_id,), target_id=newer.cue_id, reason=reason)
@@ -284,18 +272,16 @@ def _against(older: Cue, newer: Cue) -> str:
 
 def notes(store: ReviewedStore) -> Iterator[Proposal]:
     """Yields the notes and documents that a newer cue touches, with how it does."""
-    for pair in store.pairs:
-        for cue_id, note_id in ((pair.one, pair.other), (pair.other, pair.one)):
-            cue, note = store.cues.get(cue_id), store.notes.get(note_id)
-            if cue is not None and note is not None and moment_of(cue) > note.at:
-                relation = _touches(cue, note)
-                yield Proposal(
-                    change=NOTE,
-                    cue_ids=(cue_id,),
-                    target_id=note_id,
-                    relation=relation,
-                    reason=f"“{cue.lesson}” {relation} “{note.title}”",
-                )
+    for cue, note in store.notes:
+        if moment_of(cue) > note.at:
+            relation = _touches(cue, note)
+            yield Proposal(
+                change=NOTE,
+                cue_ids=(cue.cue_id,),
+                target_id=note.memory_id,
+                relation=relation,
+                reason=f"“{cue.lesson}” {relation} “{note.title}”",
+            )
 
 
 def _touches(cue: Cue, note: Note) -> str:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from app.foundation.db.session import Row, Session
 from app.recall.cues.evidence import SAME_PATH
-from app.recall.cues.review.rules import Idle, Note, Proposal, SimilarPair
+from app.recall.cues.review.rules import Idle, Note, Proposal
 from app.storage.links.relations import SIMILAR
 from app.storage.memories.memory import new_id
 from app.storage.memories.store import as_json
@@ -124,9 +124,9 @@ async def owners(session: Session) -> list[tuple[int, str]]:
     return [(row.workspace_id, row.user_id) for row in await session.rows(OWNERS)]
 
 
-async def similar_pairs(session: Session) -> list[SimilarPair]:
-    """Returns the links of cues with what is similar to them."""
-    return [SimilarPair(*row) for row in await session.tuples(PAIRS, {"similar": SIMILAR})]
+async def similar_pairs(session: Session) -> Sequence[tuple[UUID, UUID, float]]:
+    """Returns the links of cues with what is similar to them, and how similar it is."""
+    return await session.tuples(PAIRS, {"similar": SIMILAR})
 
 
 async def notes_among(session: Session, ids: Sequence[UUID]) -> dict[UUID, Note]:
