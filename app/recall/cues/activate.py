@@ -4,7 +4,7 @@ import asyncio
 import re
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 from uuid import UUID, uuid5
@@ -121,10 +121,8 @@ class Firing(NamedTuple):
 async def log_firing(session: Session, firing: Firing, *, stands: bool = True) -> None:
     """Logs an activation, and counts that its cues fired; if its section does not stand in the answer, none did."""
     asked, activation = firing.asked, firing.activation
-    given: dict[str, Any] = {"plan": asked.plan, "files": list(asked.files)}
-    given |= {name: getattr(asked, name) for name in ("agent", "run_id", "budget_tokens")}
-    given |= {name: getattr(activation, name) for name in ("activation_id", "degraded", "took_ms")}
-    given["tokens"] = activation.tokens if stands else 0
+    given: dict[str, Any] = {name: getattr(activation, name) for name in ("activation_id", "degraded", "took_ms")}
+    given |= {**asdict(asked), "files": list(asked.files), "tokens": activation.tokens if stands else 0}
     told = enumerate((item.fired for item in firing.shown) if stands else (), start=1)
     rows = [
         {"rank": rank, "memory_id": it.cue.cue_id, "score": it.score, "explain": dict(it.explain)} for rank, it in told

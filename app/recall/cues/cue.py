@@ -11,7 +11,7 @@ from uuid import UUID
 from msgspec import Meta, Struct
 
 from app.foundation.text.data import read_toml
-from app.storage.memories.gate import moment_reasons
+from app.storage.memories.gate import moment_reasons, unstorable
 from app.storage.memories.memory import in_utc
 
 CORRECTION, PREFERENCE, PRECEDENT, PROCEDURE = "correction", "preference", "precedent", "procedure"
@@ -110,6 +110,11 @@ class NewCue:
     language: str | None = None
 
 
+EDITABLE = tuple(
+    name for name in NewCue.__slots__ if name not in {"evidence", "origin", "is_candidate", "language", "tags"}
+)
+
+
 class Cue(Struct, frozen=True, kw_only=True, rename={"cue_id": "id"}):
     """A stored cue. Its id is the id of its memory."""
 
@@ -173,7 +178,7 @@ Words = Annotated[str, Meta(max_length=TEXT_LIMIT)]
 Told = Annotated[str, Meta(min_length=1, max_length=TEXT_LIMIT)]
 
 
-def reasons(cue: NewCue) -> Iterator[str]:
+def objections(cue: NewCue) -> Iterator[str]:
     """Yields the reasons why a cue cannot be stored, each with its field and the remedy.
 
     Its writers give words and numbers of the types that their forms have.
@@ -190,6 +195,7 @@ def reasons(cue: NewCue) -> Iterator[str]:
             yield f"{name}: must be 0, or from {_SMALLEST_SHARE:f} to 1"
     yield from _time_reasons(cue)
     yield from _detail_reasons(cue)
+    yield from unstorable({name: getattr(cue, name) for name in EDITABLE})
 
 
 def _time_reasons(cue: NewCue) -> Iterator[str]:

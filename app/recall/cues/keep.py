@@ -1,6 +1,6 @@
 """Checks cues before they are stored, and embeds their texts."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -14,25 +14,14 @@ from app.foundation.models.protocols import EmbeddingProvider, Matrix, TokenCoun
 from app.foundation.safety.secrets import masked_values
 from app.recall.cues import store
 from app.recall.cues.actions import ActionTypes
-from app.recall.cues.cue import NO_DETAILS, TOGETHER, Cue, NewCue, cue_text, reasons
+from app.recall.cues.cue import EDITABLE, NO_DETAILS, TOGETHER, Cue, NewCue, cue_text, objections
 from app.storage.index.following import provider_of_model
 from app.storage.index.vectors import embedded_text
-from app.storage.memories.gate import screen_memory, unstorable
+from app.storage.memories.gate import screen_memory
 from app.storage.memories.memory import NewMemory, Rejection, Screened
 from app.storage.tenants.workspace import Workspace, configuration
 
 MOST_AT_ONCE = 1_000
-EDITABLE = tuple(
-    name for name in NewCue.__slots__ if name not in {"evidence", "origin", "is_candidate", "language", "tags"}
-)
-
-
-class CueVectors(NamedTuple):
-    """The vectors of cues' texts."""
-
-    model: str
-    rows: Sequence[Matrix | None]
-    """The vectors of each cue, by their places."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,12 +62,6 @@ def check_cue(cue: NewCue, index: int, *, counter: TokenCounter, mask: bool) -> 
     return CheckedCue(clean, replace(passed, memory=plain, tokens=counter.count(text)))
 
 
-def objections(cue: NewCue) -> Iterator[str]:
-    """Yields the reasons why a cue cannot be stored, each with its field and the remedy."""
-    yield from reasons(cue)
-    yield from unstorable({name: getattr(cue, name) for name in EDITABLE})
-
-
 def memory_of(cue: NewCue) -> NewMemory:
     """Returns the memory of a cue, with all its texts, so that the injection scan sees them."""
     evidence = [text for item in cue.evidence for text in (item.session, item.quote)]
@@ -94,9 +77,11 @@ def given_of(cue: Cue, changed: Mapping[str, Any] = NO_DETAILS) -> NewCue:
     return NewCue(**{**known, **changed}, evidence=cue.evidence, origin=cue.origin)
 
 
-async def embed_texts(provider: EmbeddingProvider | None, cues: Sequence[NewCue]) -> CueVectors:
-    """Returns the vectors of these cues' texts; none if the model gives none now."""
-    none = CueVectors("", [None] * len(cues))
+async def embed_texts(
+    provider: EmbeddingProvider | None, cues: Sequence[NewCue]
+) -> tuple[str, Sequence[Matrix | None]]:
+    """Returns a model and its vectors of each of these cues' texts; none if it gives none now."""
+    none: tuple[str, Sequence[None]] = "", [None] * len(cues)
     if provider is None or not provider.enabled or not cues:
         return none
     # All vectors are of one model, even if the store moves to another meanwhile.
@@ -110,7 +95,7 @@ async def embed_texts(provider: EmbeddingProvider | None, cues: Sequence[NewCue]
         return none
     of_triggers, of_both = np.split(rows, 2)
     matrix = np.stack([of_triggers, of_both, np.zeros_like(of_both) if adapted is None else adapted], axis=1)
-    return CueVectors(model, list(matrix))
+    return model, list(matrix)
 
 
 async def _embed_each(provider: EmbeddingProvider, texts: Sequence[str]) -> Matrix:

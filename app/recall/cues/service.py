@@ -23,6 +23,7 @@ from app.recall.cues.actions import embed_types
 from app.recall.cues.conflicts import Conflicts, supersede
 from app.recall.cues.cue import (
     ACTIVE,
+    EDITABLE,
     PERSON,
     PROPOSED,
     RETIRED,
@@ -31,10 +32,10 @@ from app.recall.cues.cue import (
     Cue,
     Evidence,
     NewCue,
+    objections,
 )
 from app.recall.cues.edit import restore_in, retire_in
 from app.recall.cues.keep import (
-    EDITABLE,
     MOST_AT_ONCE,
     CheckedCue,
     StoredCues,
@@ -44,11 +45,10 @@ from app.recall.cues.keep import (
     given_of,
     language_of,
     memory_of,
-    objections,
     with_types,
 )
 from app.recall.cues.learn import Learnt, Lesson, claims_of, proofs_of, reason_of_trust, with_proof
-from app.recall.cues.store import CueFilter, CueRow
+from app.recall.cues.store import CueFilter
 from app.recall.cues.vectors import LackingCue
 from app.storage.index.following import provider_of_model
 from app.storage.index.indexing import reindex_memories
@@ -126,25 +126,21 @@ class Cues:
         async with self.database.session(workspace, transaction=False) as session:
             found = await stored_vectors.embedded_among(session, hashes, provider.model_id, provider.dimension)
         items = [item._replace(is_known=digest in found) for item, digest in zip(ready, hashes, strict=True)]
-        given = await embed_texts(provider, [item.cue for item in items if not item.is_known])
-        rows = iter(given.rows)
-        return given.model, [item if item.is_known else item._replace(vectors=next(rows)) for item in items]
+        model, vectors = await embed_texts(provider, [item.cue for item in items if not item.is_known])
+        rows = iter(vectors)
+        return model, [item if item.is_known else item._replace(vectors=next(rows)) for item in items]
 
     async def _store(self, workspace: Workspace, ready: Sequence[CheckedCue], model: str) -> tuple[int, list[UUID]]:
         if not ready:
             return 0, []
-        now = datetime.now(UTC)
         async with self.database.session(workspace) as session:
             revision = await store.next_revision(session)
             rows = [item.memory.row(source_id=None, language=language_of(workspace, item.cue)) for item in ready]
             await workspaces.add_languages(session, workspace, {row.language for row in rows})
             written = await write(session, rows)
             cues = await evidence.with_places(session, [item.cue for item in ready])
-            new = [
-                CueRow(memory_id=memory_id, cue=cue, model=model, vectors=item.vectors, now=now)
-                for memory_id, cue, item in zip(written.ids, cues, ready, strict=True)
-            ]
-            await store.insert(session, new, revision)
+            new = zip(written.ids, cues, [item.vectors for item in ready], strict=True)
+            await store.insert(session, list(new), model, revision)
             if not model:
                 await session.enqueue(EMBED_CUES)
         return written.counts["stored"], written.ids
@@ -201,17 +197,18 @@ class Cues:
         """
         async with self.database.session(workspace, transaction=False) as session:
             seen = self._with_changes(await cue_in(session, workspace, cue_id), changed)
-        vectors = await embed_texts(self.provider if EMBEDDED & changed.keys() else None, [seen])
+        model, (vectors,) = await embed_texts(self.provider if EMBEDDED & changed.keys() else None, [seen])
         async with self.database.session(workspace) as session:
             # Writers of a workspace's cues wait for each other from here on.
             revision = await store.next_revision(session)
             before = await cue_in(session, workspace, cue_id)
             new = self._with_changes(before, changed)
             differ = {name for name in EDITABLE if getattr(new, name) != getattr(before, name)}
-            own = vectors.rows[0] if all(getattr(new, name) == getattr(seen, name) for name in EMBEDDED) else None
-            row = CueRow(memory_id=cue_id, cue=new, model=vectors.model, vectors=own, now=datetime.now(UTC))
+            own = vectors if all(getattr(new, name) == getattr(seen, name) for name in EMBEDDED) else None
             edited = sorted(differ & changed.keys()) if by_person else []
-            await store.edit(session, row, revision, edited=edited, same=not differ & EMBEDDED)
+            await store.edit(
+                session, store.row_of(cue_id, new, model, own), revision, edited=edited, same=not differ & EMBEDDED
+            )
             if own is None and differ & EMBEDDED:
                 await session.enqueue(EMBED_CUES)
             if differ & SCANNED:
@@ -271,12 +268,12 @@ class Cues:
             found = await store.read(session, [cue.memory_id for cue in lacking])
         cues = [cue for cue in lacking if cue.memory_id in found]
         provider = provider_of_model(self.provider, model.name)
-        given = await embed_texts(provider, [given_of(found[cue.memory_id]) for cue in cues])
-        if cues and not given.model:
+        given, vectors = await embed_texts(provider, [given_of(found[cue.memory_id]) for cue in cues])
+        if cues and not given:
             raise EmbeddingUnavailable("the embedding model gives no vectors now: cues are embedded when it does")
         rows = [
             {"memory_id": cue.memory_id, "revision": cue.revision, "vectors": store.halves(own)}
-            for cue, own in zip(cues, given.rows, strict=True)
+            for cue, own in zip(cues, vectors, strict=True)
             if own is not None
         ]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -201,36 +201,22 @@ class CueFilter:
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CueRow:
-    """A cue that is ready to be written beside its memory."""
-
-    memory_id: UUID
-    cue: NewCue
-    model: str
-    vectors: Matrix | None
-    now: datetime
-
-    @property
-    def json(self) -> dict[str, Any]:
-        """The row in the form that `jsonb_populate_recordset` reads."""
-        cue = self.cue
-        days = days_of(cue.evidence)
-        first = min((item.at for item in cue.evidence if item.at), default=self.now)
-        return {
-            **{name: getattr(cue, name) for name in ("confidence", "consequence", "scope", "quote", "trust", "origin")},
-            "memory_id": self.memory_id,
-            "cue_kind": cue.kind,
-            "details": dict(cue.details),
-            "state": PROPOSED if cue.is_candidate or cue.origin == PROPOSED else ACTIVE,
-            "action_types": cue.action_types,
-            "files": cue.files,
-            "seen_on": days,
-            "model": "" if self.vectors is None else self.model + VECTORS_VERSION,
-            "vectors": None if self.vectors is None else halves(self.vectors),
-            "valid_from": in_utc(cue.valid_from or first),
-            "valid_until": None if cue.valid_until is None else in_utc(cue.valid_until),
-        }
+def row_of(memory_id: UUID, cue: NewCue, model: str, vectors: Matrix | None) -> dict[str, Any]:
+    """Returns a cue in the form that `jsonb_populate_recordset` reads."""
+    said = [item.at for item in cue.evidence if item.at]
+    same = ("confidence", "consequence", "scope", "quote", "trust", "origin", "action_types", "files")
+    return {
+        **{name: getattr(cue, name) for name in same},
+        "memory_id": memory_id,
+        "cue_kind": cue.kind,
+        "details": dict(cue.details),
+        "state": PROPOSED if cue.is_candidate or cue.origin == PROPOSED else ACTIVE,
+        "seen_on": days_of(cue.evidence),
+        "model": "" if vectors is None else model + VECTORS_VERSION,
+        "vectors": None if vectors is None else halves(vectors),
+        "valid_from": in_utc(cue.valid_from or min(said, default=datetime.now(UTC))),
+        "valid_until": None if cue.valid_until is None else in_utc(cue.valid_until),
+    }
 
 
 def halves(rows: Matrix) -> str:
@@ -248,29 +234,28 @@ async def revision_of(session: Session) -> int:
     return int(await session.value(REVISION))
 
 
-async def insert(session: Session, rows: Sequence[CueRow], revision: int) -> None:
-    """Writes cues beside their memories, or unites them with the known ones; adds their evidence."""
-    await session.execute(INSERT, {"rows": as_json([row.json for row in _each_once(rows)]), "revision": revision})
-    await session.execute(DROP_CANDIDATES, {"ids": [row.memory_id for row in rows]})
+async def insert(
+    session: Session, given: Sequence[tuple[UUID, NewCue, Matrix | None]], model: str, revision: int
+) -> None:
+    """Writes cues with their vectors beside their memories, or unites them with the known ones; adds their evidence."""
+    rows = {memory_id: row_of(memory_id, cue, model, vectors) for memory_id, cue, vectors in given}
+    await session.execute(INSERT, {"rows": as_json(list(rows.values())), "revision": revision})
+    await session.execute(DROP_CANDIDATES, {"ids": list(rows)})
     evidence = [
-        {**structs.asdict(item), "memory_id": row.memory_id, "turn_id": item.memory_id}
-        for row in rows
-        for item in row.cue.evidence
+        {**structs.asdict(item), "memory_id": memory_id, "turn_id": item.memory_id}
+        for memory_id, cue, _ in given
+        for item in cue.evidence
     ]
     if evidence:
         await session.execute(ADD_EVIDENCE, {"rows": as_json(evidence)})
 
 
-def _each_once(rows: Sequence[CueRow]) -> Sequence[CueRow]:
-    return list({row.memory_id: row for row in rows}.values())
-
-
-async def edit(session: Session, row: CueRow, revision: int, *, edited: Sequence[str], same: bool) -> None:
+async def edit(session: Session, row: Mapping[str, Any], revision: int, *, edited: Sequence[str], same: bool) -> None:
     """Gives a stored cue new values beside those of its memory; if its texts are the `same`, its vectors stay.
 
     `edited` names the fields that a person changed.
     """
-    values = {"rows": as_json([row.json]), "revision": revision, "edited": list(edited), "same": same}
+    values = {"rows": as_json([row]), "revision": revision, "edited": list(edited), "same": same}
     await session.execute(EDIT, values)
 
 
