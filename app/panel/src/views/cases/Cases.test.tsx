@@ -25,6 +25,12 @@ describe("the cases", () => {
     expect(screen.getByText("2 recurring")).toBeTruthy();
   });
 
+  it("have the one with the very name that is searched for first", async () => {
+    serve({ "GET /api/cases": [...CASES["GET /api/cases"], summary("tea", 0)] });
+    draw(<Cases />, "/cases?q=tea");
+    await waitFor(() => expect(titles()).toEqual(["tea", "tea-japan", "tea-china"]));
+  });
+
   it("are searched by a part of their name", async () => {
     serve(CASES);
     draw(<Cases />, "/cases?q=Tea");

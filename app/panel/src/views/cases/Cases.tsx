@@ -12,14 +12,15 @@ import { useListKeys } from "../../state/stepping";
 import { useTitle } from "../../state/title";
 import { CaseDetail } from "./CaseDetail";
 
-/** What is judged again and again: the cases with the most recurring issues first. */
+/** What is judged again and again: the case with that very name, then those with the most recurring issues first. */
 export function Cases() {
   const { params } = useAddress();
   const open = params.get("case");
   const words = params.get("q") ?? "";
   const found = useService().useQuery("get", "/api/cases", {}, KEPT);
   const all = found.data ?? [];
-  const cases = all.filter((one) => isAbout(one, words)).sort((one, other) => other.recurring_issues - one.recurring_issues);
+  const rank = (one: CaseSummary) => (one.case === words.trim() ? Infinity : one.recurring_issues);
+  const cases = all.filter((one) => isAbout(one, words)).sort((one, other) => rank(other) - rank(one));
   const ids = cases.map((one) => one.case);
   const close = useListKeys({
     parameter: "case",

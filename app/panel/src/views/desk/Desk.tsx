@@ -43,8 +43,8 @@ export function Desk() {
   useTitle("Desk");
   return (
     <div className={`desk runs ${open ? "with-detail" : ""}`}>
+      <h1 className="visually-hidden">Desk</h1>
       <section className="pane-list" aria-label="Desk">
-        <h1 className="visually-hidden">Desk</h1>
         <div className="list" tabIndex={-1}>
           <Helped />
           <Reasons queue={queue} reason={reason} />

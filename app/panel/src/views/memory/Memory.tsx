@@ -97,8 +97,8 @@ function Listed() {
 
   return (
     <div className={`memories ${asked.memory || writing ? "with-detail" : ""}`}>
+      <h1 className="visually-hidden">Memory</h1>
       <section className="pane-list" aria-label="Memory">
-        <h1 className="visually-hidden">Memory</h1>
         <div className="toolbar">
           <SearchBox text={asked.text} answer={searching ? found : null} />
           <FilterBar searching={searching} write={write} />

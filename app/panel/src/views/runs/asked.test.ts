@@ -27,6 +27,10 @@ describe("the list of runs", () => {
     expect(ids("agent=scout")).toEqual(["a"]);
   });
 
+  it("begins with the run whose whole name is searched for", () => {
+    expect(ids("q=c")).toEqual(["c", "b", "a"]);
+  });
+
   it("begins with the latest, also for an order that there is not", () => {
     expect(ids("sort=colour")).toEqual(["b", "a", "c"]);
   });

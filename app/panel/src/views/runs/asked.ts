@@ -28,11 +28,11 @@ export function durationOf({ started_at, finished_at }: Pick<RunSummary, "starte
   return started_at && finished_at ? Date.parse(finished_at) - Date.parse(started_at) : null;
 }
 
-/** The runs that have all words and values that the address names, in its order. */
+/** The runs that have all words and values that the address names, in its order; one whose whole name it is comes first. */
 export function narrowed(runs: readonly RunSummary[], params: URLSearchParams): readonly RunSummary[] {
   const words = (params.get("q") ?? "").toLowerCase().split(/\s+/).filter(Boolean);
   const { of } = SORTS.find(({ name }) => name === params.get("sort")) ?? (SORTS[0] as (typeof SORTS)[number]);
-  const value = (run: RunSummary) => of(run) ?? Number.MIN_SAFE_INTEGER;
+  const value = (run: RunSummary) => (run.run_id === params.get("q")?.trim() ? Infinity : (of(run) ?? Number.MIN_SAFE_INTEGER));
   return runs
     .filter((run) => VALUED.every(({ name }) => !params.get(name) || run[name] === params.get(name)) && contains(run, words))
     .sort((one, other) => value(other) - value(one));

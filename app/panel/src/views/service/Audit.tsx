@@ -118,9 +118,7 @@ function Entry({ entry, asked, left }: EntryProps) {
             ),
           )}
         {ordered.length > shown && !all && (
-          <button type="button" className="quiet" onClick={() => setAll(true)}>
-            all {whole(ordered.length)}
-          </button>
+          <button type="button" className="quiet" onClick={() => setAll(true)}>{`all ${whole(ordered.length)}`}</button>
         )}
         {back && <Undo verb={back} ids={left} all={left.length === ids.length} />}
       </p>
