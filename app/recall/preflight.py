@@ -10,7 +10,7 @@ from uuid import UUID
 
 from msgspec import Struct, structs
 
-from app.errors import InvalidInput, check
+from app.errors import check
 from app.foundation.db.database import Database
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.safety.secrets import masked_values
@@ -30,7 +30,7 @@ from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
 from app.storage import effects
 from app.storage.effects import MemoryEffect
-from app.storage.memories.memory import NAME_LIMIT, new_id
+from app.storage.memories.memory import new_id
 from app.storage.tenants.workspace import Workspace
 
 Verdict: TypeAlias = Literal["clear", "look again", "stop and ask"]
@@ -281,7 +281,7 @@ class Preflights:
             DatabaseUnavailable: the database does not answer.
         """
         check_plan(asked.plan)
-        _check_task_type(asked.task_type)
+        check(unstorable({"task_type": asked.task_type}))
         started = time.perf_counter()
         texts, counter = steps_of(asked.plan.plan), self.activations.counter
         firings, history, harmful = await asyncio.gather(
@@ -355,12 +355,6 @@ class Preflights:
         async with self.database.session(workspace, transaction=False) as session:
             await log_firing(session, Firing(asked=plan, activation=activation, shown=list(shown.values())))
         return activation.activation_id
-
-
-def _check_task_type(task_type: str) -> None:
-    check(unstorable({"task_type": task_type}))
-    if len(task_type) > NAME_LIMIT:
-        raise InvalidInput("task_type", f"has {len(task_type):,} characters; at most {NAME_LIMIT:,} are taken")
 
 
 def _with_case(steps: Sequence[PlanStep], history: CaseHistory) -> tuple[list[PlanStep], list[PlanEvidence]]:

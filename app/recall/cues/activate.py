@@ -313,21 +313,15 @@ def _stored_path(path: str) -> str:
 
 
 def check_plan(asked: PlanAsked) -> None:
-    """Checks a question.
+    """Checks what the types of a question cannot: the doors know the limits of its texts and numbers.
 
     Raises:
-        InvalidInput: the plan, the budget or the least score is not valid.
+        InvalidInput: the plan is empty, or a text or the moment cannot be stored.
     """
     if not asked.plan.strip():
         raise InvalidInput("plan", "is empty; say what you are about to do")
-    if len(asked.plan) > PLAN_LIMIT:
-        raise InvalidInput("plan", f"has {len(asked.plan):,} characters; at most {PLAN_LIMIT:,} are taken")
     check(unstorable({name: getattr(asked, name) for name in ("plan", "files", "agent", "run_id")}))
     check(moment_reasons([("as_of", asked.as_of)]))
-    if not LEAST_BUDGET <= asked.budget_tokens <= LARGEST_BUDGET:
-        raise InvalidInput("budget_tokens", f"must be from {LEAST_BUDGET} to {LARGEST_BUDGET:,}")
-    if asked.min_score is not None and not 0 <= asked.min_score <= 1:
-        raise InvalidInput("min_score", "must be from 0 to 1")
 
 
 async def _vectors_of(provider: EmbeddingProvider, plans: Sequence[str]) -> tuple[Sequence[_PlanVectors], str]:
