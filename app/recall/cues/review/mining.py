@@ -268,23 +268,21 @@ class Mining:
             stored = await stored_cues.page(session, CueFilter(kinds=(PROCEDURE,)), after=None, limit=MOST_STORED)
             procedures = [cue for cue in stored if cue.origin == PROPOSED]
             await evidence_store.forget_proofs(session, known.source_id, [cue.cue_id for cue in procedures])
-        proofs = {cue.cue_id: acted.proof(_steps(cue)) for cue in procedures if cue.state in {ACTIVE, PROPOSED}}
-        supported = [cue for cue in procedures if proofs.get(cue.cue_id)]
+        valid = [(cue, acted.proof(_steps(cue))) for cue in procedures if cue.state in {ACTIVE, PROPOSED}]
+        supported = {cue.cue_id: _with_proof(cue, acted, proof) for cue, proof in valid if proof}
         if supported:
-            shown = [_with_proof(cue, acted, proof) for cue in supported if (proof := proofs[cue.cue_id])]
-            await self.cues.add(workspace, shown)
-        await self._withdraw(workspace, [item for item in procedures if item not in supported])
+            await self.cues.add(workspace, list(supported.values()))
+        await self._withdraw(workspace, [cue.cue_id for cue, proof in valid if not proof and cue.state == PROPOSED])
         found = await asyncio.to_thread(sequences_with, acted.names, list(others.values()))
-        new = [item for item in found if not any(are_one_procedure(item.steps, _steps(cue)) for cue in procedures)]
         ids = [known.source_id, *others]
         proposed = [
             await self._propose_procedure(workspace, acted, item.steps, [ids[at] for at in item.sessions[1:]])
-            for item in new
+            for item in found
+            if not any(are_one_procedure(item.steps, _steps(cue)) for cue in procedures)
         ]
-        return [*(cue.cue_id for cue in supported), *filter(None, proposed)]
+        return [*supported, *filter(None, proposed)]
 
-    async def _withdraw(self, workspace: Workspace, lost: Sequence[Cue]) -> None:
-        undecided = [cue.cue_id for cue in lost if cue.state == PROPOSED]
+    async def _withdraw(self, workspace: Workspace, undecided: Sequence[UUID]) -> None:
         async with self.database.session(workspace) as session:
             now = await stored_cues.read(session, undecided)
             gone = [
