@@ -14,7 +14,7 @@ from msgspec import structs
 
 from app.errors import EmbeddingUnavailable, InvalidInput, NotFound, check
 from app.foundation.db.database import Database, again_after_deadlock
-from app.foundation.db.session import EMBED_CUES, Across, Session
+from app.foundation.db.session import EMBED_CUES, Across, Row, Session
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
 from app.foundation.safety.secrets import masked_values
 from app.recall.cues import evidence, store
@@ -49,7 +49,6 @@ from app.recall.cues.keep import (
 )
 from app.recall.cues.learn import Learnt, Lesson, claims_of, proofs_of, reason_of_trust, with_proof
 from app.recall.cues.store import CueFilter
-from app.recall.cues.vectors import LackingCue
 from app.storage.index.following import provider_of_model
 from app.storage.index.indexing import reindex_memories
 from app.storage.index.service import Embedder
@@ -258,7 +257,7 @@ class Cues:
                 break
         return done
 
-    async def _embed_lacking(self, workspace: Workspace, lacking: Sequence[LackingCue]) -> None:
+    async def _embed_lacking(self, workspace: Workspace, lacking: Sequence[Row]) -> None:
         """Embeds cues of a workspace; those that never had vectors are compared with others for contradictions."""
         if (model := await Embedder(database=self.database, provider=self.provider).serving_model()) is None:
             raise EmbeddingUnavailable(

@@ -1,7 +1,7 @@
 """The SQL of what plans are compared with: the texts and vectors of cues."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from app.foundation.db.session import Row, Session
@@ -41,16 +41,6 @@ WHERE c.workspace_id = %(workspace_id)s AND c.memory_id = given.memory_id AND c.
 """
 
 
-class LackingCue(NamedTuple):
-    """A cue that has no vectors of the served model."""
-
-    workspace_id: int
-    memory_id: UUID
-    model: str
-    """The model whose vectors it has; empty if it has none."""
-    revision: int
-
-
 async def embedded_among(session: Session, hashes: Sequence[bytes], model: str, dimension: int) -> frozenset[bytes]:
     """Returns the hashes of live cues among these that have vectors of this model."""
     values = {"hashes": list(hashes), "model": model + VECTORS_VERSION, "bytes": 2 * VECTORS_OF_CUE * dimension}
@@ -58,10 +48,13 @@ async def embedded_among(session: Session, hashes: Sequence[bytes], model: str, 
     return frozenset(map(bytes, found))
 
 
-async def lacking_of_all(session: Session, *, limit: int) -> list[LackingCue]:
-    """Returns cues of all workspaces that have no vectors of the served model. The session sees all workspaces."""
+async def lacking_of_all(session: Session, *, limit: int) -> list[Row]:
+    """Returns cues of all workspaces that have no vectors of the served model, with the model of those that they have.
+
+    The session sees all workspaces.
+    """
     values = {"limit": limit, "texts": VECTORS_OF_CUE, "version": VECTORS_VERSION}
-    return [LackingCue(*row) for row in await session.tuples(_LACKING_OF_ALL, values)]
+    return await session.rows(_LACKING_OF_ALL, values)
 
 
 async def set_vectors(session: Session, rows: Sequence[Mapping[str, Any]], model: str, revision: int) -> None:

@@ -153,12 +153,11 @@ def unite(found: Sequence[NewCue], proposed: Sequence[NewCue]) -> list[NewCue]:
     """Returns the cues of rules and model; a turn that both name has the model's words and the rules' measures."""
     measured, named = {ordinal_of(cue): cue for cue in found}, set(map(ordinal_of, proposed))
     alone = [cue for cue in found if ordinal_of(cue) not in named]
-    return sorted([*alone, *(_with_measures(cue, measured.get(ordinal_of(cue))) for cue in proposed)], key=ordinal_of)
+    both = [_with_measures(cue, measured.get(ordinal_of(cue), cue)) for cue in proposed]
+    return sorted([*alone, *both], key=ordinal_of)
 
 
-def _with_measures(cue: NewCue, known: NewCue | None) -> NewCue:
-    if known is None:
-        return cue
+def _with_measures(cue: NewCue, known: NewCue) -> NewCue:
     return replace(
         cue,
         confidence=max(cue.confidence, known.confidence),
