@@ -104,30 +104,29 @@ class Conflicts:
         if not found:
             return
         async with self.database.session(workspace) as session:
-            revision = await store.next_revision(session)
+            # Other writers of these cues wait for this transaction.
+            await store.next_revision(session)
             for item in found:
                 if item.is_clear:
-                    await supersede(session, [item.older.cue_id], item.newer.cue_id, item.newer.valid_from, revision)
+                    await supersede(session, [item.older.cue_id], item.newer.cue_id, item.newer.valid_from)
                 else:
                     await store.dispute(session, item.older.cue_id, item.newer.cue_id)
 
 
-async def supersede(session: Session, ids: Sequence[UUID], newer: UUID, moment: datetime, revision: int) -> None:
+async def supersede(session: Session, ids: Sequence[UUID], newer: UUID, moment: datetime) -> None:
     """Lets a cue hold in place of others from a moment on. Until a later moment, they stay as they are."""
     await links.add(session, [Link(newer, older, "supersedes") for older in ids])
     if moment > datetime.now(UTC):
-        await store.set_state(session, ids, ACTIVE, revision, superseded_by=newer, valid_until=moment)
+        await store.set_state(session, ids, ACTIVE, superseded_by=newer, valid_until=moment)
         return
-    await store.set_state(session, ids, SUPERSEDED, revision, superseded_by=newer, valid_until=moment)
+    await store.set_state(session, ids, SUPERSEDED, superseded_by=newer, valid_until=moment)
     await memories.retire(session, ids, reason=REPLACED)
 
 
 async def supersede_due(session: Session) -> None:
     """Supersedes the cues whose successor has begun to hold."""
     for due in await store.due(session):
-        await supersede(
-            session, [due.memory_id], due.superseded_by, due.valid_until, await store.next_revision(session)
-        )
+        await supersede(session, [due.memory_id], due.superseded_by, due.valid_until)
 
 
 def _is_of_one_user(index: CueIndex, one: Cue, other: Cue) -> bool:

@@ -21,7 +21,7 @@ from app.storage.tenants.workspace import Workspace
 async def retire_in(session: Session, ids: Sequence[UUID], *, reason: str = GONE) -> None:
     """Takes cues away, in a session; without a reason, nothing supports them any longer."""
     if ids:
-        await store.set_state(session, ids, RETIRED, await store.next_revision(session))
+        await store.set_state(session, ids, RETIRED)
         await memories.retire(session, ids, reason=reason)
 
 
@@ -38,7 +38,7 @@ async def restore_in(
         await index_memories(session, live)
     if before.superseded_by is not None:
         await links.remove(session, [Link(before.superseded_by, cue_id, SUPERSEDES)])
-    await store.set_state(session, [cue_id], state, await store.next_revision(session))
+    await store.set_state(session, [cue_id], state)
 
 
 async def drop_stale(session: Session, source_id: UUID, kept: Sequence[tuple[UUID, Evidence]]) -> list[UUID]:

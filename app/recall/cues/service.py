@@ -340,8 +340,7 @@ class Cues:
                 newer = None if superseded_by is None else await cue_in(session, workspace, superseded_by)
                 if newer is None or newer.state != ACTIVE or newer.cue_id == cue_id:
                     raise InvalidInput("superseded_by", "must name another cue, which is active")
-                moment, revision = in_utc(valid_until or datetime.now(UTC)), await store.next_revision(session)
-                await supersede(session, [cue_id], newer.cue_id, moment, revision)
+                await supersede(session, [cue_id], newer.cue_id, in_utc(valid_until or datetime.now(UTC)))
             return await cue_in(session, workspace, cue_id)
 
     async def merge(self, workspace: Workspace, ids: Sequence[UUID], *, into: UUID) -> Cue:
@@ -363,7 +362,6 @@ class Cues:
                 raise NotFound(f"there is no cue {missing[0]} in workspace {workspace.name}")
             if known[into].state != ACTIVE:
                 raise InvalidInput("into", f"is {known[into].state}; restore it first, or merge into an active cue")
-            revision = await store.next_revision(session)
-            await store.merge(session, ids, into, revision)
-            await supersede(session, ids, into, datetime.now(UTC), revision)
+            await store.merge(session, ids, into)
+            await supersede(session, ids, into, datetime.now(UTC))
             return await cue_in(session, workspace, into)

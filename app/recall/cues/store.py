@@ -290,14 +290,13 @@ async def set_state(
     session: Session,
     ids: Sequence[UUID],
     state: str,
-    revision: int,
     *,
     superseded_by: UUID | None = None,
     valid_until: datetime | None = None,
 ) -> int:
     """Gives cues a state; one that is superseded names its successor, and the moment until which it held."""
     values = {"ids": list(ids), "state": state, "superseded_by": superseded_by, "valid_until": valid_until}
-    return await session.execute(SET_STATE, {**values, "revision": revision})
+    return await session.execute(SET_STATE, {**values, "revision": await next_revision(session)})
 
 
 async def due(session: Session) -> list[Row]:
@@ -311,10 +310,11 @@ async def dispute(session: Session, one: UUID, other: UUID) -> None:
         await session.execute(DISPUTE, {"ids": [memory_id], "others": [opposed]})
 
 
-async def merge(session: Session, ids: Sequence[UUID], newer_id: UUID, revision: int) -> None:
+async def merge(session: Session, ids: Sequence[UUID], newer_id: UUID) -> None:
     """Gives a cue the evidence, the days and the confidence of others."""
-    await session.execute(MOVE_EVIDENCE, {"ids": list(ids), "newer": newer_id})
-    await session.execute(SUM_UP, {"ids": list(ids), "newer": newer_id, "revision": revision})
+    values = {"ids": list(ids), "newer": newer_id, "revision": await next_revision(session)}
+    await session.execute(MOVE_EVIDENCE, values)
+    await session.execute(SUM_UP, values)
 
 
 async def naming(session: Session, stems: Sequence[str], *, limit: int) -> list[UUID]:

@@ -105,9 +105,7 @@ async def test_a_turn_whose_decision_was_replaced_says_by_what(edge: httpx.Async
     old_id, new_id = await stored(edge, services, old, new)
     workspace = await services.workspaces.resolve(edge.headers["X-Workspace"])
     async with services.database.session(workspace) as session:
-        await store.set_state(
-            session, [UUID(old_id)], SUPERSEDED, await store.next_revision(session), superseded_by=UUID(new_id)
-        )
+        await store.set_state(session, [UUID(old_id)], SUPERSEDED, superseded_by=UUID(new_id))
     found = await get(edge, "/api/why?subject=the edge sites with k3s")
     replaced = next(item for item in found["reasons"] if item["text"] == quote)
     assert (replaced["state"], replaced["replaced_by"]) == ("superseded", "Take docker compose")

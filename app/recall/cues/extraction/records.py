@@ -52,8 +52,8 @@ async def replace_others(session: Session, record: Record, cue_id: UUID, uri: st
     moment = datetime.now(UTC)
     older = [by_number[number] for number in record.supersedes if number in by_number]
     if older and record.state != SUPERSEDED:
-        await supersede(session, older, cue_id, moment, await store.next_revision(session))
+        await supersede(session, older, cue_id, moment)
     newer = next((by_number[number] for number in record.superseded_by if number in by_number), None)
     if record.state == SUPERSEDED and newer is not None:
-        await supersede(session, [cue_id], newer, moment, await store.next_revision(session))
+        await supersede(session, [cue_id], newer, moment)
     return record.state != SUPERSEDED or newer is not None

@@ -103,14 +103,16 @@ def _target(item: StoredProposal) -> UUID:
 
 async def _accept(session: Session, item: StoredProposal, artifact: str = "") -> Mapping[str, Any]:
     """Changes the cues of a proposal; returns what an undo needs beside the proposal."""
-    revision, before = await cues.next_revision(session), dict[str, Any]()
+    # Whoever else changes these cues waits here.
+    await cues.next_revision(session)
+    before = dict[str, Any]()
     if item.change == MERGE:
         before = await store.snapshot(session, _target(item))
-        await cues.merge(session, item.cue_ids, _target(item), revision)
+        await cues.merge(session, item.cue_ids, _target(item))
         after = await store.snapshot(session, _target(item))
         before |= {name: after[name] - before[name] for name in COUNTS} | {"last_after": after["last"]}
     if item.change in {MERGE, STALE}:
-        await conflicts.supersede(session, item.cue_ids, _target(item), datetime.now(UTC), revision)
+        await conflicts.supersede(session, item.cue_ids, _target(item), datetime.now(UTC))
     elif item.change in {RETIRE, HARMFUL}:
         await edit.retire_in(session, item.cue_ids, reason=DELETED)
     elif item.change == NOTE:
@@ -118,23 +120,23 @@ async def _accept(session: Session, item: StoredProposal, artifact: str = "") ->
     elif item.change == GRADUATE:
         files = (await store.snapshot(session, item.cue_ids[0]))["files"]
         before = {"files": list(files)}
-        await store.set_values(session, item.cue_ids[0], revision, files=tuple(dict.fromkeys((*files, artifact))))
+        await store.set_values(session, item.cue_ids[0], files=tuple(dict.fromkeys((*files, artifact))))
     else:
         known = await cues.read(session, [_target(item)])
         before = {"trust": known[_target(item)].trust} if known else {}
-        await cues.set_state(session, [_target(item)], ACTIVE, revision)
+        await cues.set_state(session, [_target(item)], ACTIVE)
         # A person who accepts a procedure or a candidate stands behind it; a broader cue has the trust of its cues.
-        await store.set_values(session, _target(item), revision, trust=None if item.change == BROADEN else PERSON)
+        await store.set_values(session, _target(item), trust=None if item.change == BROADEN else PERSON)
     return before
 
 
 async def _undo(session: Session, workspace: Workspace, item: StoredProposal) -> None:
-    revision = await cues.next_revision(session)
+    await cues.next_revision(session)
     if item.change in BY_TARGET:
         trust = None if item.change == BROADEN else item.before.get("trust", AGENT)
-        await store.set_values(session, _target(item), revision, trust=trust)
+        await store.set_values(session, _target(item), trust=trust)
     elif item.change == GRADUATE:
-        await store.set_values(session, item.cue_ids[0], revision, files=item.before["files"])
+        await store.set_values(session, item.cue_ids[0], files=item.before["files"])
     elif item.change == NOTE:
         await links.remove(session, [_note_link(item)])
     elif item.change == HARMFUL and not await cues.read(session, item.cue_ids):
@@ -142,7 +144,7 @@ async def _undo(session: Session, workspace: Workspace, item: StoredProposal) ->
         await index_memories(session, live)
     else:
         if item.change == MERGE:
-            await store.put_back(session, _target(item), item.before, revision)
+            await store.put_back(session, _target(item), item.before)
         for cue_id in item.cue_ids:
             await edit.restore_in(session, workspace, cue_id)
 

@@ -9,6 +9,7 @@ from uuid import UUID
 from app.foundation.db.session import Row, Session
 from app.recall.cues.evidence import SAME_PATH
 from app.recall.cues.review.rules import Idle, Note, Proposal
+from app.recall.cues.store import next_revision
 from app.storage.links.relations import SIMILAR
 from app.storage.memories.memory import new_id
 from app.storage.memories.store import as_json
@@ -187,19 +188,19 @@ async def snapshot(session: Session, cue_id: UUID) -> dict[str, Any]:
     return dict(row._asdict())
 
 
-async def put_back(session: Session, cue_id: UUID, before: Mapping[str, Any], revision: int) -> None:
+async def put_back(session: Session, cue_id: UUID, before: Mapping[str, Any]) -> None:
     """Gives a cue the figures and the evidence that it had before a merge; what came since stays."""
-    values = {**before, "memory_id": cue_id, "revision": revision}
+    values = {**before, "memory_id": cue_id, "revision": await next_revision(session)}
     await session.execute(FORGET_EVIDENCE, values)
     await session.execute(PUT_BACK, values)
 
 
 async def set_values(
-    session: Session, cue_id: UUID, revision: int, *, trust: str | None = None, files: Sequence[str] | None = None
+    session: Session, cue_id: UUID, *, trust: str | None = None, files: Sequence[str] | None = None
 ) -> None:
     """Says who stands behind a cue, or which files it is about."""
     values = {"trust": trust, "files": None if files is None else list(files)}
-    await session.execute(SET_VALUES, {"memory_id": cue_id, "revision": revision, **values})
+    await session.execute(SET_VALUES, {"memory_id": cue_id, "revision": await next_revision(session), **values})
 
 
 async def withdraw(session: Session, change: str, targets: Sequence[UUID]) -> None:
