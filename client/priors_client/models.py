@@ -406,7 +406,7 @@ class DecisionInput(Struct, frozen=True, kw_only=True):
     artifact: str | UnsetType = UNSET
     """The file that holds the convention that an accepted cue becomes."""
     state: Literal['accepted', 'declined', 'undone']
-    """Undone: what was accepted has changed nothing; one declined, or a new cue, is open again."""
+    """Undone: what was accepted has changed nothing, and all but a merge are open again."""
 
 
 class Degradation(Struct, frozen=True, kw_only=True):

@@ -106,7 +106,7 @@ class DecisionInput(Input):
 
     state: Annotated[
         Literal["accepted", "declined", "undone"],
-        Meta(description="undone: what was accepted has changed nothing; one declined, or a new cue, is open again"),
+        Meta(description="undone: what was accepted has changed nothing, and all but a merge are open again"),
     ]
     artifact: Annotated[
         str, Meta(max_length=PATH_LIMIT, description="the file that holds the convention that an accepted cue becomes")

@@ -211,7 +211,7 @@ export function useDecision() {
       said: decision.accept ? "Proposal accepted" : "Proposal declined",
       undo: async () => {
         await ask.PATCH("/api/proposals/{proposal_id}", { params: params(decision), body: { state: "undone" } });
-        return decision.accept ? "The cues are as they were" : "The proposal is open again";
+        return decision.accept ? "The cues are as they were; the proposal is open again" : "The proposal is open again";
       },
     }),
     failed: "The proposal was not decided",

@@ -243,7 +243,7 @@ class Reviews:
     async def undo(self, workspace: Workspace, proposal_id: UUID) -> StoredProposal:
         """Takes back the decision on a proposal: what accepting it changed is as before.
 
-        A declined one is open again, and so is one whose cue waited for the decision.
+        It is open again; a merge, which the service decided, stays undone.
 
         Raises:
             NotFound: the workspace has no such proposal.
@@ -255,6 +255,5 @@ class Reviews:
                 await _undo(session, workspace, item)
             if item.change in BY_TARGET:
                 await edit.restore_in(session, workspace, _target(item), state=PROPOSED)
-            reopened = item.state == DECLINED or item.change in BY_TARGET
-            await store.decide(session, proposal_id, OPEN if reopened else UNDONE, item.before)
+            await store.decide(session, proposal_id, UNDONE if item.change == MERGE else OPEN, item.before)
             return await _lock(session, workspace, proposal_id)

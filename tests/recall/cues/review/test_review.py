@@ -89,8 +89,11 @@ async def test_a_newer_cue_makes_an_older_one_stale_once_a_person_agrees(
     assert gone["superseded_by"] == proposal["target_id"]
     again = await client.patch(f"/api/proposals/{proposal['id']}", json={"state": "declined"})
     assert again.status_code == 400
-    await patch(client, f"/api/proposals/{proposal['id']}", {"state": "undone"})
+    opened = await patch(client, f"/api/proposals/{proposal['id']}", {"state": "undone"})
+    assert (opened["state"], opened["decided_at"]) == ("open", None)
     assert len(await cues_of(client, state="active")) == 2
+    await patch(client, f"/api/proposals/{proposal['id']}", {"state": "accepted"})
+    assert [item["details"]["choice"] for item in await cues_of(client, state="active")] == ["Postgres"]
 
 
 async def test_corrections_of_one_kind_from_three_sessions_propose_a_broader_cue(
