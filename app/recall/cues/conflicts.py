@@ -27,7 +27,6 @@ from app.recall.cues.cue import (
     choice_of,
 )
 from app.recall.cues.index import CueIndexes
-from app.recall.cues.known import CueIndex
 from app.recall.cues.signs import patterns
 from app.recall.cues.store import CueFilter
 from app.recall.cues.ways import rejected_things
@@ -97,8 +96,9 @@ class Conflicts:
         async with self.database.session(workspace, transaction=False) as session:
             new = [cue for cue in (await store.read(session, ids)).values() if cue.kind in REVERSING]
             decided = await store.page(session, asked, after=None, limit=MOST_DECIDED) if new else []
-        index = await self.indexes.of(workspace)
-        earlier = [(cue, other) for cue in new for other in decided if _is_of_one_user(index, cue, other)]
+        user_of = {item.cue_id: item.user for item in (await self.indexes.of(workspace)).known}
+        known = [cue for cue in new if cue.cue_id in user_of]
+        earlier = [(cue, it) for cue in known for it in decided if user_of[cue.cue_id] == user_of.get(it.cue_id)]
         found = await asyncio.to_thread(conflicts_of, near, contradict)
         found += await asyncio.to_thread(conflicts_of, earlier, reverses)
         if not found:
@@ -127,12 +127,6 @@ async def supersede_due(session: Session) -> None:
     """Supersedes the cues whose successor has begun to hold."""
     for due in await store.due(session):
         await supersede(session, [due.memory_id], due.superseded_by, due.valid_until)
-
-
-def _is_of_one_user(index: CueIndex, one: Cue, other: Cue) -> bool:
-    places = [index.places.get(cue.cue_id) for cue in (one, other)]
-    users = {index.known[place].user for place in places if place is not None}
-    return None not in places and len(users) == 1
 
 
 def conflicts_of(pairs: Iterable[tuple[Cue, Cue]], disagree: Callable[[Cue, Cue], bool]) -> list[Conflict]:
