@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import cache
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from msgspec import Meta, Struct
@@ -17,7 +17,6 @@ from app.storage.memories.memory import in_utc
 CORRECTION, PREFERENCE, PRECEDENT, PROCEDURE = "correction", "preference", "precedent", "procedure"
 DECISION, DISCOVERY, NEGATIVE_RESULT = "decision", "discovery", "negative_result"
 CueKind = Literal["correction", "preference", "precedent", "procedure", "decision", "discovery", "negative_result"]
-CUE_KINDS: tuple[CueKind, ...] = get_args(CueKind)
 FOUND_BY = "found_by"
 """The field of a finding that says who made it: an agent, where a person has confirmed it."""
 DETAILS: Mapping[str, frozenset[str]] = MappingProxyType(
@@ -39,7 +38,6 @@ PERSON, AGENT, IMPORTED, WEB = TRUSTS = ("person", "agent", "imported", "web")
 its author, what an agent concluded."""
 EXTRACTED, GIVEN, PROPOSED = "extracted", "given", "proposed"
 ACTIVE, RETIRED, SUPERSEDED = "active", "retired", "superseded"
-_STATES = (ACTIVE, PROPOSED, RETIRED, SUPERSEDED)
 """Only an active cue fires. A proposed one waits for a person's decision; a superseded one names the cue that holds in
 its place, after a conflict or a merge."""
 TAKEN_AWAY = frozenset({RETIRED, SUPERSEDED})
@@ -58,7 +56,6 @@ VECTORS_VERSION = "+1"
 embedded before are then embedded again. The version of the written graphs (`bundled.py`) changes with the adapter too.
 """
 STARTER = "starter"
-NO_DETAILS: Mapping[str, Any] = MappingProxyType({})
 
 
 class Evidence(Struct, frozen=True, kw_only=True, rename={"memory_id": "turn_id", "ordinal": "message"}):
@@ -87,7 +84,7 @@ class NewCue:
     trigger: str
     """The situation in which the lesson applies."""
     lesson: str
-    details: Mapping[str, Any] = field(default_factory=lambda: NO_DETAILS)
+    details: Mapping[str, Any] = field(default_factory=dict)
     """The further fields of its kind (DETAILS)."""
     confidence: float = 1.0
     """Probability that it is a lasting lesson, 0 to 1."""

@@ -14,7 +14,7 @@ from app.foundation.models.protocols import EmbeddingProvider, Matrix, TokenCoun
 from app.foundation.safety.secrets import masked_values
 from app.recall.cues import store
 from app.recall.cues.actions import ActionTypes
-from app.recall.cues.cue import EDITABLE, NO_DETAILS, TOGETHER, Cue, NewCue, cue_text, objections
+from app.recall.cues.cue import EDITABLE, TOGETHER, Cue, NewCue, cue_text, objections
 from app.storage.index.following import provider_of_model
 from app.storage.index.vectors import embedded_text
 from app.storage.memories.gate import screen_memory
@@ -71,7 +71,7 @@ def memory_of(cue: NewCue) -> NewMemory:
     )
 
 
-def given_of(cue: Cue, changed: Mapping[str, Any] = NO_DETAILS) -> NewCue:
+def given_of(cue: Cue, changed: Mapping[str, Any] = {}) -> NewCue:
     """Returns a stored cue as its writer would give it, with some fields changed."""
     known = {name: getattr(cue, name) for name in EDITABLE}
     return NewCue(**{**known, **changed}, evidence=cue.evidence, origin=cue.origin)

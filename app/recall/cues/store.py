@@ -1,7 +1,7 @@
 """The SQL of cues and their evidence."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -276,8 +276,8 @@ async def records_in(session: Session, folder: str) -> dict[str, UUID]:
 
 async def page(session: Session, asked: CueFilter, *, after: tuple[datetime, UUID] | None, limit: int) -> list[Cue]:
     """Returns the cues that meet every condition, the newest first."""
-    values: dict[str, Any] = {name: getattr(asked, name) for name in CueFilter.__slots__}
-    values = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items() if value}
+    given = {name: value for name, value in asdict(asked).items() if value}
+    values: dict[str, Any] = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
     if after is not None:
         values |= {"after": after[0], "after_id": after[1]}
     where = " AND ".join(

@@ -1,13 +1,13 @@
 """What an agent keeps of its session: with the user's trust where it quotes the user, else as its own conclusion."""
 
-from typing import Any
+from typing import Any, get_args
 
 import httpx
 import pytest
 
 from app.foundation.models.protocols import TokenCounter
 from app.interfaces.mcp.tools import TOOLS
-from app.recall.cues.cue import CUE_KINDS, DETAILS
+from app.recall.cues.cue import DETAILS, CueKind
 from app.recall.cues.learn import Lesson
 from app.wiring import Services
 from tests.interfaces.http.calls import get, post
@@ -171,7 +171,7 @@ async def test_an_agent_learns_over_the_protocol(said: httpx.AsyncClient, server
 
 
 def test_every_kind_has_a_place_for_each_part() -> None:
-    for kind in CUE_KINDS:
+    for kind in get_args(CueKind):
         lesson = Lesson(
             kind=kind, when="at dawn", lesson="Wake up.", instead="a bell", steps=["rise", "wash"],
             because="it is late", severity="low",

@@ -239,7 +239,7 @@ class Reasons:
             near = nearest(finding.hits) if not found and (probability or 0.0) >= NEAR else ()
         else:
             touches, found = await self._of_artifact(workspace, path, symbol)
-        asked = subject or (f"{path}:{symbol}" if path and symbol else path or symbol)
+        asked = subject or ":".join(filter(None, (path, symbol)))
         room = budget_tokens - self.counter.count(markdown_of(asked, (), touches))
         reasons = await asyncio.to_thread(choose, found, room, self.counter, content_words(subject))
         answer = sentence(asked, reasons, near)

@@ -1,11 +1,11 @@
 """A language model proposes lessons; the turns decide which of them are kept."""
 
 import json
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
-from app.recall.cues.cue import AGENT, CONSEQUENCES, CUE_KINDS, DECISION, PERSON
+from app.recall.cues.cue import AGENT, CONSEQUENCES, DECISION, PERSON, CueKind
 from app.recall.cues.extraction.extract import extract, ordinal_of
 from app.recall.cues.extraction.llm import SCHEMA, prompt_of, proposals, unite
 from tests.recall.cues.extraction.test_extract import CUT_OFF, DROPPED, session
@@ -24,7 +24,7 @@ def reply(*lessons: dict[str, Any]) -> str:
 def test_the_schema_has_the_kinds_and_severities_of_cues() -> None:
     fields = SCHEMA["properties"]["lessons"]["items"]
     assert fields["required"] == list(fields["properties"])
-    assert fields["properties"]["kind"]["enum"] == list(CUE_KINDS)
+    assert fields["properties"]["kind"]["enum"] == list(get_args(CueKind))
     assert fields["properties"]["severity"]["enum"] == list(CONSEQUENCES)
 
 
