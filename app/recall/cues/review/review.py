@@ -194,15 +194,10 @@ class Reviews:
             return tuple(item for item in await store.page(session, "", len(ids)) if item.proposal_id in ids)
 
     async def _with_cues(self, workspace: Workspace, found: Sequence[Proposal]) -> list[Proposal]:
-        new = [item for item in found if item.cue is not None]
-        others = [item for item in found if item.cue is None]
-        if not new:
-            return others
-        kept = await self.cues.add(workspace, [item.cue for item in new if item.cue is not None])
-        stored = [
-            replace(item, target_id=cue_id) for item, cue_id in zip(new, kept.ids, strict=True) if cue_id is not None
-        ]
-        return [*others, *stored]
+        new = [(item, item.cue) for item in found if item.cue is not None]
+        ids = (await self.cues.add(workspace, [cue for _, cue in new])).ids if new else ()
+        stored = [replace(item, target_id=cue_id) for (item, _), cue_id in zip(new, ids, strict=True) if cue_id]
+        return [*(item for item in found if item.cue is None), *stored]
 
     async def page(self, workspace: Workspace, *, state: str = OPEN, limit: int = 100) -> Sequence[StoredProposal]:
         """Returns the proposals in this state, the newest first; those in any state if it is empty.
