@@ -173,7 +173,11 @@ class Activations:
         issues, lines = await self._issues(workspace, asked)
         room = max(LEAST_BUDGET, asked.budget_tokens - self.counter.count("\n".join(lines)))
         (firing,) = await self.fire(workspace, [replace(asked, budget_tokens=room)])
-        firing = self._with_issues(firing, asked, issues, lines)
+        if lines:
+            section = "\n".join([firing.activation.markdown.rstrip("\n") or f"{render.HEADING}\n", *lines]) + "\n"
+            tokens = self.counter.count(section)
+            told = replace(firing.activation, markdown=section, tokens=tokens, issues=tuple(issues))
+            firing = firing._replace(asked=replace(firing.asked, budget_tokens=asked.budget_tokens), activation=told)
         if workspace.workspace_id and not asked.trial:
             async with self.database.session(workspace, transaction=False) as session:
                 await log_firing(session, firing)
@@ -221,18 +225,6 @@ class Activations:
         room = int(asked.budget_tokens * _ISSUES_SHARE)
         lines = lines_of(issues, budget=room, counter=self.counter)
         return issues[: len(lines)], lines
-
-    def _with_issues(
-        self, firing: Firing, asked: PlanAsked, issues: Sequence[JudgedIssue], lines: Sequence[str]
-    ) -> Firing:
-        """Returns a firing with the issues after its cues."""
-        if not lines:
-            return firing
-        section = "\n".join([firing.activation.markdown.rstrip("\n") or f"{render.HEADING}\n", *lines]) + "\n"
-        activation = replace(
-            firing.activation, markdown=section, tokens=self.counter.count(section), issues=tuple(issues)
-        )
-        return firing._replace(asked=replace(firing.asked, budget_tokens=asked.budget_tokens), activation=activation)
 
     async def fire(self, workspace: Workspace, plans: Sequence[PlanAsked]) -> list[Firing]:
         """Does `activate` for several plans without the log, with as many statements as for one.
