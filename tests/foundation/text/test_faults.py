@@ -96,7 +96,7 @@ def test_the_faults_of_a_long_list_are_found_as_they_are_told() -> None:
             },
         ),
         ("cues?state=gone", {"state": "must be one of active, proposed, retired, superseded; got 'gone'"}),
-        ("memories?cursor=" + "x" * 201, {"cursor": "has 201 characters; at most 200 are taken"}),
+        ("memories?cursor=" + "x" * 201, {"cursor": "is not one that a page gave; leave it out for the first page"}),
         ("cues?action_type=" + "x" * 201, {"action_type": "has 201 characters; at most 200 are taken"}),
     ],
 )
