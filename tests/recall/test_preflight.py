@@ -308,9 +308,9 @@ async def test_a_harmful_memory_on_which_a_person_decided_is_not_named(
     assert [item["memory_id"] for item in (await check(client, plan))["evidence"]] == [str(memory_id)]
     (proposal,) = await get(client, "/api/proposals")
     await patch(client, f"/api/proposals/{proposal['id']}", {"state": "accepted" if accept else "declined"})
-    if accept:
-        await patch(client, f"/api/proposals/{proposal['id']}", {"state": "undone"})
     assert (await check(client, plan))["evidence"] == []
+    await patch(client, f"/api/proposals/{proposal['id']}", {"state": "undone"})
+    assert [item["memory_id"] for item in (await check(client, plan))["evidence"]] == [str(memory_id)]
 
 
 def test_the_title_of_a_harmful_turn_stands_in_a_fence_that_it_cannot_close() -> None:

@@ -148,7 +148,7 @@ async def keys(session: Session) -> set[tuple[str, str]]:
 
 
 async def decided_memories(session: Session, change: str) -> set[UUID]:
-    """Returns the memories about which a person decided on a proposal of this change, undone decisions included."""
+    """Returns the memories about which a person has decided on a proposal of this change."""
     return set(await session.column(DECIDED, {"change": change}))
 
 
