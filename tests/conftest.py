@@ -11,6 +11,7 @@ import sys
 from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -40,6 +41,7 @@ from app.recall.cues import actions
 from app.recall.retrieval.service import Retrieval
 from app.settings import Settings
 from app.storage.index.service import Embedder
+from app.storage.links.service import Links
 from app.storage.tenants.service import Workspaces
 from app.storage.tenants.workspace import Workspace
 from app.wiring import MAP_CACHE, Services
@@ -316,6 +318,11 @@ def counter() -> TokenCounter:
 def services(settings: Settings, database: Database, provider: EmbeddingProvider, counter: TokenCounter) -> Services:
     """Everything that the verbs need."""
     return Services(settings=settings, database=database, provider=provider, counter=counter)
+
+
+async def link_pending(database: Database, workspace: Workspace) -> int:
+    """Links a workspace's pending memories, not those that all other tests left in the store; returns their number."""
+    return (await Links(database=database).link_pending(partial(database.session, workspace))).memories
 
 
 def histories_of(database: Database, provider: EmbeddingProvider, counter: TokenCounter) -> Histories:

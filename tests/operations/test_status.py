@@ -18,7 +18,6 @@ from app.operations.doctor import OK, WARN, CheckResult, diagnose
 from app.operations.status import Overview
 from app.storage.index import indexing
 from app.storage.index.service import Statistics
-from app.storage.links.service import Links
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import WriteGate
 from app.storage.tenants.keys import READ, NewKey
@@ -88,7 +87,6 @@ async def test_a_disk_that_takes_no_changes_is_the_reason_and_costs_no_metric(ow
 async def test_what_waits_for_links_is_told(
     client: httpx.AsyncClient, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await Links(database=database).link_pending(database.across)
     notes = [{"kind": "note", "body": f"The gate valve number {number} was replaced."} for number in range(3)]
     for note in notes:
         await post(client, "/api/memories", note)

@@ -7,8 +7,8 @@ import httpx
 import pytest
 from playwright.async_api import Page, expect
 
-from app.storage.links.service import Links
 from app.wiring import Services
+from tests.conftest import link_pending, workspace_in
 from tests.interfaces.http.calls import NAMES_OF_BRANCHES, embed
 from tests.panel.conftest import NARROW, WIDE, Open, tried
 from tests.panel.seed import INJECTION, disliked, live
@@ -387,7 +387,7 @@ async def test_a_possible_lesson_is_accepted_with_its_quote_and_taken_back(
     ]  # fmt: skip
     (await api.post("/api/cues", json=cues)).raise_for_status()
     await embed(api, services)
-    await Links(database=services.database).link_pending(services.database.across)
+    await link_pending(services.database, await workspace_in(services.database, api.headers["X-Workspace"]))
     assert (await api.post("/api/cues:tend")).raise_for_status().json()["proposed"] == {"broaden": 1}
     active = len((await api.get("/api/cues?state=active")).json()["cues"])
     page = await open_panel("/")

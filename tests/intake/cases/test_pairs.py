@@ -11,12 +11,12 @@ from app.recall.retrieval.service import Retrieval
 from app.storage.index.service import Embedder
 from app.storage.links import lookup
 from app.storage.links.relations import SAME_TASK, Task, of_one_task
-from app.storage.links.service import Links
 from app.storage.memories.memory import NewMemory, ObservationDetail, new_id
 from app.storage.memories.remember import WriteGate
 from app.storage.memories.service import Memories
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
+from tests.conftest import link_pending
 
 SURVEYS = {
     "batching": "Continuous batching raises throughput 4.2 times at the same hardware, because sequences leave a batch "
@@ -48,7 +48,7 @@ async def store(
     ]
     await WriteGate(database=database, counter=counter, runs=traces).remember(workspace, memories)
     await Embedder(database=database, provider=provider).embed_pending(workspace)
-    await Links(database=database).link_pending(database.across)
+    await link_pending(database, workspace)
 
 
 @pytest.mark.parametrize("angles", [("", ""), (": batching", ": quantization")], ids=["one task", "two angles"])

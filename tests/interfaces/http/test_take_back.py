@@ -7,8 +7,9 @@ import pytest
 
 from app.foundation.db.database import Database
 from app.insight.same import store
-from app.storage.links.service import Links
+from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
+from tests.conftest import link_pending
 from tests.interfaces.http.calls import embed, get, patch, post
 
 LESSON = "Never drop the column orders.legacy_total before the yearly audit has read it."
@@ -101,25 +102,25 @@ async def test_a_phrase_says_what_of_a_long_text_is_meant(client: httpx.AsyncCli
 
 
 async def test_near_texts_are_found_by_their_links(
-    client: httpx.AsyncClient, services: Services, database: Database
+    client: httpx.AsyncClient, services: Services, database: Database, workspace: Workspace
 ) -> None:
     told = "The pump of line four must be drained fully before the valve is opened again on Monday."
     again = "The pump of line four must be drained fully before the valve is opened again on a Monday."
     ids = [(await post(client, "/api/memories", {"kind": "note", "body": body}))["ids"][0] for body in (told, again)]
     one, other = ids
     await embed(client, services)
-    await Links(database=database).link_pending(database.across)
+    await link_pending(database, workspace)
     found = {item["memory"]["id"]: item["why"] for item in await _same(client, one)}
     assert found.get(other) in {"near", "copy"}
 
 
 async def test_a_turn_finds_the_chunk_that_says_it_below_a_heading(
-    client: httpx.AsyncClient, services: Services, database: Database
+    client: httpx.AsyncClient, services: Services, database: Database, workspace: Workspace
 ) -> None:
     await _reported(client, "rules/a.md", LESSON)
     await post(client, "/api/sessions", {"id": "s1", "messages": [{"role": "user", "text": f"Please note: {LESSON}"}]})
     await embed(client, services)
-    await Links(database=database).link_pending(database.across)
+    await link_pending(database, workspace)
     chunk = await _id_of(client, "rules/a.md")
     turn = next(one["id"] for one in (await get(client, "/api/memories"))["memories"] if one["kind"] == "message")
     found = {one["memory"]["id"]: one["why"] for one in await _same(client, turn)}

@@ -18,10 +18,10 @@ from app.foundation.text.words import fold
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
 from app.storage.index.service import Embedder
-from app.storage.links.service import Links
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import WriteGate
 from app.storage.tenants.workspace import Workspace
+from tests.conftest import link_pending
 
 TEXTS = {
     "chinese": "内存每小时增长30 MB，因为已解析模板的缓存从来没有清空。使用pgvector索引后恢复。",
@@ -135,9 +135,9 @@ async def test_a_text_mentions_a_title_of_another_script(
     """The older text is found by the words of the title, which are stemmed in both."""
     gate = WriteGate(database=database, counter=counter)
     await gate.remember(workspace, [NewMemory(kind="note", body="Смотри «Отчёты по Тепловым насосам», они полные.")])
-    await Links(database=database).link_pending(database.across)
+    await link_pending(database, workspace)
     await gate.remember(workspace, [NewMemory(kind="note", title="Отчёты по тепловым насосам", body="Цены выросли.")])
-    await Links(database=database).link_pending(database.across)
+    await link_pending(database, workspace)
     async with database.session(workspace) as session:
         assert await session.column("SELECT relation FROM links WHERE workspace_id = %(workspace_id)s", {}) == [
             "mentions"

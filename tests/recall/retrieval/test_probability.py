@@ -52,7 +52,7 @@ class Store:
         await Embedder(database=self.database, provider=self.provider).embed_pending(self.workspace)
 
     async def count_words(self) -> None:
-        await Statistics(database=self.database).refresh_all(self.database.across)
+        await Statistics(database=self.database).refresh(self.database.across, self.workspace.workspace_id)
 
     async def search(self, text: str, provider: EmbeddingProvider | None = None, **options: Any) -> Recall:
         query = Query(text=text, **{"k": 5, **options})

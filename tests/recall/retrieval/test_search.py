@@ -60,7 +60,7 @@ class Store:
         if embed:
             ids = [id_ for id_ in result.ids if id_]
             await Embedder(database=self.database, provider=self.provider).embed_pending(self.workspace, ids=ids)
-        await Statistics(database=self.database).refresh_all(self.database.across)
+        await Statistics(database=self.database).refresh(self.database.across, self.workspace.workspace_id)
 
     async def surveyed(self, words: str, filters: Filters) -> Survey:
         async with self.database.session(self.workspace, transaction=False) as session:

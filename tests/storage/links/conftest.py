@@ -9,12 +9,11 @@ import pytest
 from app.foundation.db.database import Database
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
 from app.storage.index.service import Embedder
-from app.storage.links.service import Links
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import WriteGate
 from app.storage.memories.service import Memories
 from app.storage.tenants.workspace import Workspace
-from tests.conftest import workspace_in
+from tests.conftest import link_pending, workspace_in
 
 
 class Linked:
@@ -42,7 +41,7 @@ class Linked:
 
     async def link(self) -> int:
         """Link all that is pending; returns how many memories."""
-        return (await Links(database=self.database).link_pending(self.database.across)).memories
+        return await link_pending(self.database, self.workspace)
 
     async def elsewhere(self) -> "Linked":
         """Returns a second workspace."""

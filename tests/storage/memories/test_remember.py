@@ -16,14 +16,13 @@ from app.storage.index import models, vectors
 from app.storage.index.indexing import pending_texts
 from app.storage.index.service import Embedder, Statistics
 from app.storage.links.lookup import pending_vectors
-from app.storage.links.service import Links
 from app.storage.memories import remember as remembering
 from app.storage.memories.memory import GivenVector, NewMemory, ObservationDetail, Remembered, SourceReference, new_id
 from app.storage.memories.remember import BATCH, WriteGate
 from app.storage.memories.service import Memories
 from app.storage.tenants.service import Workspaces
 from app.storage.tenants.workspace import UNMADE, Workspace
-from tests.conftest import workspace_in
+from tests.conftest import link_pending, workspace_in
 
 LOG = SourceReference(kind="session", uri="log-1", title="A work log")
 
@@ -350,7 +349,7 @@ async def test_a_vector_that_comes_along_is_stored_with_the_text(
             vectors.as_literals(made[None]),
         )  # fmt: skip
         assert found == [(min(result.ids[0], result.ids[2]), pytest.approx(1, abs=1e-3))]  # type: ignore[type-var]
-    await Links(database=database).link_pending(database.across)
+    await link_pending(database, workspace)
     await store(database, counter, workspace, structs.replace(late, embedding=brought))
     async with database.session(workspace) as session:
         assert result.ids[2] not in await pending_vectors(session, 10)

@@ -9,9 +9,9 @@ import pytest
 from app.recall.cues.cue import starter_cues
 from app.recall.cues.review.review import owners_of_cues
 from app.recall.cues.review.rules import IDLE_SESSIONS
-from app.storage.links.service import Links
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
+from tests.conftest import link_pending, workspace_in
 from tests.interfaces.http.calls import NAMES_OF_BRANCHES, embed, get, patch, post
 
 pytestmark = pytest.mark.meaning
@@ -34,9 +34,8 @@ async def tended(client: httpx.AsyncClient, services: Services, *cues: dict[str,
     """Stores cues, links them as a worker does, and looks through them."""
     if cues:
         assert not (await post(client, "/api/cues", list(cues)))["rejected"]
-    database = services.database
     await embed(client, services)
-    await Links(database=database).link_pending(database.across)
+    await link_pending(services.database, await workspace_in(services.database, client.headers["X-Workspace"]))
     return await post(client, "/api/cues:tend", None)
 
 
