@@ -189,7 +189,8 @@ async def test_what_is_read_is_not_sent_again_where_the_service_ends_meanwhile(
         return send(place, path, name)
 
     monkeypatch.setattr(hooks, "_send_log", send_latest)
-    monkeypatch.setattr(take_in_past, "_LESSON_SECONDS", 0.0)
+    for waited in ("_WHOLE_SECONDS", "_LESSON_SECONDS"):
+        monkeypatch.setattr(take_in_past, waited, 0.0)
     (project,) = known_projects().values()
     await asyncio.to_thread(take_in_past.offer_past, project, "", program="zed", wanted=True)
     assert [*read_logs(destination_of(project, ""))] == [str(latest)]
