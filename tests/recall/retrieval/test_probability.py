@@ -10,6 +10,7 @@ from app.errors import InvalidInput
 from app.foundation.db.database import Database
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
 from app.foundation.models.providers import NoopProvider
+from app.recall.retrieval import candidates
 from app.recall.retrieval.rank.presets import OBSERVED, PROMISED, hit_probability
 from app.recall.retrieval.recall import History, Query, Recall
 from app.recall.retrieval.service import Retrieval
@@ -32,8 +33,8 @@ AFTER = "The owner agreed to another review of all changes before the release of
 AUDIT = BEFORE * 20 + "Slither and Mythril ran on the second day. " + AFTER * 20
 """A long memory that has a rare word once, so that neither its vector nor its BM25 score says much."""
 TOPICS = ("market", "pump", "audit", "contract", "invoice", "harbour", "bread", "customer", "escrow", "review")
-OTHERS = 2_000
-AT_ONCE = 500
+OTHERS = 300
+"""More than a store counts exactly, in the test that has so many; and five times the candidates of an arm."""
 
 
 class Store:
@@ -197,12 +198,12 @@ async def found_by(store: Store, text: str) -> None:
 
 
 @pytest.mark.parametrize("others", [0, 20, OTHERS])
-async def test_a_rare_exact_word_finds_its_memory(empty: Store, others: int) -> None:
+async def test_a_rare_exact_word_finds_its_memory(empty: Store, others: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(candidates, "COUNTED_EXACTLY", OTHERS)
     notes = [
         f"{TOPICS[n % 10]} {TOPICS[n // 10 % 10]}s are the subject of note {n}, mythology aside." for n in range(others)
     ]
-    for first in range(0, others, AT_ONCE):
-        await empty.add(*notes[first : first + AT_ONCE])
+    await empty.add(*notes)
     await empty.embed()
     await empty.count_words()
     await empty.add(AUDIT)
