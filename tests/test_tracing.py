@@ -123,6 +123,7 @@ async def test_a_collector_that_is_away_fails_nothing(services: Services, monkey
 async def test_gauges_that_cannot_be_read_stop_nothing(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tracing, "STOP_SECONDS", 0.1)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
     asked = asyncio.Event()
 
     async def locked(_: Overview) -> None:
