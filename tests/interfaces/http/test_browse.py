@@ -1,11 +1,15 @@
 """Lists of memories: conditions, orders, pages, facets and neighbours, over HTTP."""
 
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
+import pytest_asyncio
 
 from app.storage.memories import filters
+from tests.conftest import WITHOUT_TLS
 
 SOURCE = {"kind": "run", "uri": "runs/1"}
 
@@ -18,16 +22,14 @@ def observation(number: int, score: float | None, **detail: Any) -> dict[str, An
     }  # fmt: skip
 
 
-@pytest.fixture
-def given() -> list[dict[str, Any]]:
-    """Observations of two task types, and a note."""
-    return [
-        observation(0, 9.0, task_type="market", verdict="accept"),
-        observation(1, 4.0, task_type="market", verdict="reject"),
-        observation(2, 6.5, task_type="scouting", verdict="revise"),
-        observation(5, None, task_type="scouting"),
-        {"kind": "note", "title": "n", "body": "A note about nothing in particular.", "final_score": 6.5},
-    ]
+GIVEN = (
+    observation(0, 9.0, task_type="market", verdict="accept"),
+    observation(1, 4.0, task_type="market", verdict="reject"),
+    observation(2, 6.5, task_type="scouting", verdict="revise"),
+    observation(5, None, task_type="scouting"),
+    {"kind": "note", "title": "n", "body": "A note about nothing in particular.", "final_score": 6.5},
+)
+"""Observations of two task types, and a note."""
 
 
 async def titles(client: httpx.AsyncClient, query: str = "") -> list[str]:
@@ -36,11 +38,21 @@ async def titles(client: httpx.AsyncClient, query: str = "") -> list[str]:
     return [memory["title"] for memory in answer.json()["memories"]]
 
 
-async def send(client: httpx.AsyncClient, memories: list[dict[str, Any]]) -> list[str]:
+async def send(client: httpx.AsyncClient, memories: Iterable[dict[str, Any]]) -> list[str]:
     ids = []
     for memory in memories:
         ids += (await client.post("/api/memories", json=memory)).json()["ids"]
     return ids
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def read(server: str) -> AsyncIterator[httpx.AsyncClient]:
+    """A client in a workspace of GIVEN, the first rated up and the second down, that no test changes."""
+    headers = {"X-Workspace": f"browsed-{uuid4().hex[:12]}"}
+    async with httpx.AsyncClient(base_url=server, headers=headers, timeout=60, verify=WITHOUT_TLS) as client:
+        for memory_id, rating in zip(await send(client, GIVEN), (1, -1), strict=False):
+            await client.post(f"/api/memories/{memory_id}/feedback", json={"rating": rating})
+        yield client
 
 
 @pytest.mark.parametrize("few", [filters.FEW, 0])
@@ -60,20 +72,12 @@ async def send(client: httpx.AsyncClient, memories: list[dict[str, Any]]) -> lis
     ],
 )
 async def test_each_condition_narrows(
-    client: httpx.AsyncClient,
-    given: list[dict[str, Any]],
-    query: str,
-    expected: set[str],
-    few: int,
-    monkeypatch: pytest.MonkeyPatch,
+    read: httpx.AsyncClient, query: str, expected: set[str], few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether they are looked up by an index or not."""
     monkeypatch.setattr(filters, "FEW", few)
-    ids = await send(client, given)
-    await client.post(f"/api/memories/{ids[0]}/feedback", json={"rating": 1})
-    await client.post(f"/api/memories/{ids[1]}/feedback", json={"rating": -1})
-    assert set(await titles(client, query)) == expected
-    assert (await client.get(f"/api/memories?{query}&limit=1")).json()["total"] == len(expected)
+    assert set(await titles(read, query)) == expected
+    assert (await read.get(f"/api/memories?{query}&limit=1")).json()["total"] == len(expected)
 
 
 @pytest.mark.parametrize(
@@ -89,18 +93,13 @@ async def test_each_condition_narrows(
         ("sort=quality&order=asc", "o1 o2 o5 n o0"),
     ],
 )
-async def test_every_order_is_the_same_in_pages(
-    client: httpx.AsyncClient, given: list[dict[str, Any]], query: str, expected: str
-) -> None:
-    ids = await send(client, given)
-    await client.post(f"/api/memories/{ids[0]}/feedback", json={"rating": 1})
-    await client.post(f"/api/memories/{ids[1]}/feedback", json={"rating": -1})
-    assert await titles(client, query) == expected.split()
+async def test_every_order_is_the_same_in_pages(read: httpx.AsyncClient, query: str, expected: str) -> None:
+    assert await titles(read, query) == expected.split()
     found: list[str] = []
     totals: list[int | None] = []
     cursor: str | None = ""
     while cursor is not None:
-        page = (await client.get(f"/api/memories?{query}&limit=2&cursor={cursor}".removesuffix("&cursor="))).json()
+        page = (await read.get(f"/api/memories?{query}&limit=2&cursor={cursor}".removesuffix("&cursor="))).json()
         found += [memory["title"] for memory in page["memories"]]
         totals.append(page["total"])
         cursor = page["next"]
@@ -122,17 +121,21 @@ async def test_what_cannot_be_asked_names_its_field(client: httpx.AsyncClient, q
     assert (answer.status_code, answer.json()["errors"][0]["field"]) == (400, field), answer.text
 
 
-async def test_an_observation_is_shown_whole(client: httpx.AsyncClient, given: list[dict[str, Any]]) -> None:
-    ids = await send(client, given)
-    shown = (await client.get(f"/api/memories/{ids[0]}")).json()["observation"]
+async def ids_of(client: httpx.AsyncClient) -> dict[str, str]:
+    return {memory["title"]: memory["id"] for memory in (await client.get("/api/memories")).json()["memories"]}
+
+
+async def test_an_observation_is_shown_whole(read: httpx.AsyncClient) -> None:
+    ids = await ids_of(read)
+    shown = (await read.get(f"/api/memories/{ids['o0']}")).json()["observation"]
     assert (shown["task_type"], shown["verdict"], shown["facts"]) == ("market", "accept", ["a", "[wiggum] b"])
-    assert (await client.get(f"/api/memories/{ids[4]}")).json()["observation"] is None
+    assert (await read.get(f"/api/memories/{ids['n']}")).json()["observation"] is None
 
 
-async def test_facets_count_what_lives(client: httpx.AsyncClient, given: list[dict[str, Any]]) -> None:
+async def test_facets_count_what_lives(client: httpx.AsyncClient) -> None:
     empty = (await client.get("/api/memories/facets")).json()
     assert empty == {"kinds": [], "task_types": [], "verdicts": [], "tags": []}
-    ids = await send(client, given)
+    ids = await send(client, GIVEN)
     await client.patch("/api/memories", json={"state": "deleted", "ids": [ids[3]]})
     facets = (await client.get("/api/memories/facets")).json()
     assert facets["kinds"] == [{"value": "observation", "count": 3}, {"value": "note", "count": 1}]
@@ -141,35 +144,30 @@ async def test_facets_count_what_lives(client: httpx.AsyncClient, given: list[di
     assert facets["tags"][0] == {"value": "all", "count": 3}
 
 
-async def test_facets_are_of_the_newest(
-    client: httpx.AsyncClient, given: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await send(client, given)
+async def test_facets_are_of_the_newest(read: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(filters, "FACETS", filters.FACETS.replace(str(filters.FACETS_OF), "1"))
-    assert (await client.get("/api/memories/facets")).json()["kinds"] == [{"value": "note", "count": 1}]
+    assert (await read.get("/api/memories/facets")).json()["kinds"] == [{"value": "note", "count": 1}]
 
 
-async def test_neighbours_are_two_places_away_at_most(client: httpx.AsyncClient, given: list[dict[str, Any]]) -> None:
-    ids = await send(client, given)
-    around = (await client.get(f"/api/memories/{ids[1]}/around")).json()["neighbours"]
+async def test_neighbours_are_two_places_away_at_most(read: httpx.AsyncClient) -> None:
+    ids = await ids_of(read)
+    around = (await read.get(f"/api/memories/{ids['o1']}/around")).json()["neighbours"]
     assert [memory["title"] for memory in around] == ["o0", "o2"]
-    assert (await client.get(f"/api/memories/{ids[4]}/around")).json()["neighbours"] == []
-    missing = await client.get("/api/memories/00000000-0000-0000-0000-000000000000/around")
+    assert (await read.get(f"/api/memories/{ids['n']}/around")).json()["neighbours"] == []
+    missing = await read.get("/api/memories/00000000-0000-0000-0000-000000000000/around")
     assert missing.status_code == 404
 
 
-async def test_search_takes_the_same_conditions(client: httpx.AsyncClient, given: list[dict[str, Any]]) -> None:
-    await send(client, given)
-
+async def test_search_takes_the_same_conditions(read: httpx.AsyncClient) -> None:
     async def found(**filters: Any) -> set[str]:
-        answer = await client.post("/api/search", json={"query": "what happened in the run", "filters": filters})
+        answer = await read.post("/api/search", json={"query": "what happened in the run", "filters": filters})
         assert answer.status_code == 200, answer.text
         return {hit["title"] for hit in answer.json()["hits"]}
 
     assert await found(task_types=["market"], min_score=5) == {"o0"}
     assert await found(verdicts=["revise", "reject"]) == {"o1", "o2"}
-    assert await found(max_quality=-1) == set()
-    refused = await client.post("/api/search", json={"query": "x", "filters": {"min_score": 5, "max_score": 4}})
+    assert await found(max_quality=-1) == {"o1"}
+    refused = await read.post("/api/search", json={"query": "x", "filters": {"min_score": 5, "max_score": 4}})
     assert refused.json()["errors"][0]["field"] == "filters.max_score"
 
 
