@@ -4,8 +4,7 @@ import asyncio
 import os
 import shutil
 import sqlite3
-import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -18,10 +17,17 @@ from app.interfaces.cli.sending import Delivery, Sending
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from tests.conftest import workspace_in
-from tests.interfaces.cli.test_places import PRIORS
+from tests.interfaces.cli import forked
 
 MOST_BYTES = 10_000_000
 REPORT = "# Ferry {number}\n\nThe ferry of line {number} leaves the harbour at {number}:15 and is seldom late in May.\n"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_process() -> Iterator[None]:
+    """The process that runs the commands."""
+    with forked.shared():
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -54,7 +60,7 @@ async def test_a_service_has_the_outcome_of_each_file_that_the_process_has(
     own = await workspace_in(services.database, f"{workspace.name}-own")
     folder = tmp_path / "work"
     (folder / "reports").mkdir(parents=True)
-    for path in sorted((shared_data / "reports-scylla").rglob("*"))[:60]:
+    for path in sorted((shared_data / "reports-scylla").rglob("*"))[:60:3]:
         if path.is_file():
             place = folder / "reports" / path.relative_to(shared_data / "reports-scylla")
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -140,12 +146,13 @@ async def test_a_machine_retires_only_what_it_has_sent(on: Callable[[str], Deliv
 async def test_the_command_counts_the_files_that_stay(server: str, workspace_name: str, tmp_path: Path) -> None:
     folder = tmp_path / "reports"
     folder.mkdir()
-    words = [str(PRIORS), "ingest", str(folder), "--url", server, "-w", workspace_name]
+    words = ["ingest", str(folder), "--url", server, "-w", workspace_name]
 
     def ingest_on(machine: str) -> str:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("PRIORS_")}
         environ = {**kept, "XDG_STATE_HOME": str(tmp_path / machine), "XDG_DATA_HOME": str(tmp_path / "data")}
-        done = subprocess.run(words, cwd=tmp_path, env=environ, capture_output=True, text=True, check=True)
+        done = forked.run(words, environ, within=tmp_path)
+        assert done.returncode == 0, done.stderr
         return done.stderr + done.stdout
 
     report = written(folder / "1.md", 1)
@@ -179,7 +186,8 @@ def call(folder: Path, *words: str) -> str:
     """Returns the output of a command that takes nothing from the environment."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PRIORS_")}
     environ = {**kept, "XDG_DATA_HOME": str(folder / "data")}
-    done = subprocess.run([str(PRIORS), *words], cwd=folder, env=environ, capture_output=True, text=True, check=True)
+    done = forked.run(words, environ, within=folder)
+    assert done.returncode == 0, done.stderr
     return done.stdout
 
 
