@@ -4,21 +4,21 @@ import asyncio
 import json
 import os
 import re
-import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import psutil  # type: ignore[import-untyped]  # it has no types
 import pytest
 import pytest_asyncio
 from priors_client import AsyncClient
 from priors_client.models import CueInput, MessageInput
 
+from app.interfaces.cli import places
 from app.interfaces.cli.projects import RECORD
 from app.settings import Settings
 from tests.interfaces.cli import forked
@@ -149,120 +149,95 @@ finally:
     assert done.stdout.endswith("[]\n")
 
 
-class Served:
-    """`priors serve` as a process, once it listens."""
-
-    def __init__(self, folder: Path, database_url: str, **settings: str) -> None:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("PRIORS_")}
-        given = {"DATA_DIR": str(folder), "DATABASE_URL": database_url, "EMBEDDING_PROVIDER": "noop", **settings}
-        self.folder = folder
-        self.environment = kept | {f"PRIORS_{name}": value for name, value in given.items()}
-        self.process = subprocess.Popen(
-            [PRIORS, "serve"],
-            env=self.environment | {"PRIORS_PORT": "0"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            if "connect claude-code" in line:
-                break
-
-    def call(self, *words: str, **settings: str) -> subprocess.CompletedProcess[str]:
-        given = {f"PRIORS_{name}": value for name, value in settings.items()}
-        return forked.run(words, self.environment | given)
-
-    def record(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.folder / RECORD).read_text())
-        return found
-
-    def end(self, number: signal.Signals = signal.SIGTERM) -> None:
-        if self.process.poll() is None:
-            self.process.send_signal(number)
-        self.process.wait()
-        assert self.process.stdout is not None
-        self.process.stdout.close()
-
-
 @pytest.fixture
-def serve(tmp_path: Path, settings: Settings) -> Iterator[Callable[..., Served]]:
-    """Starts services on data directories of this test; all of them end with it."""
-    services: list[Served] = []
-
-    def start(name: str = "one", **given: str) -> Served:
-        services.append(Served(tmp_path / name, settings.database_url, **given))
-        return services[-1]
-
-    yield start
-    for service in services:
-        service.end()
+def recorded(server: str, settings: Settings, tmp_path: Path) -> Settings:
+    """The settings of a data directory whose record names this process and the service that it runs."""
+    here = replace(settings, data_dir=tmp_path / "data")
+    places.write_record(here, server)
+    return here
 
 
-def asked_by(service: Served, call: Served) -> str:
-    """Returns who has asked for a cue that `call`, beside `service`, stores."""
-    name = f"w-{uuid4().hex[:8]}"
-    words = ("kind=correction", f"trigger=before step {uuid4().hex}", "lesson=Look twice.", "-w", name)
-    done = call.call("api", "POST", "/api/cues", *words)
-    assert done.returncode == 0, done.stderr
-    shown = service.call("api", "GET", "/api/audit", "limit=1", "-w", name, "--owner", "--json")
-    return str(json.loads(shown.stdout)["entries"][0]["who"])
+async def found_by(settings: Settings, record: str | dict[str, Any] | None = None) -> str:
+    """Returns the URL of the service that a command with these settings asks, once the record is this one."""
+    if record is not None:
+        text = record if isinstance(record, str) else json.dumps(record)
+        (settings.data_dir / RECORD).write_text(text)
+    return await asyncio.to_thread(places.running_url, settings)
 
 
-def test_a_command_asks_the_service_that_runs_on_the_data_directory(serve: Callable[..., Served]) -> None:
-    service = serve()
-    assert psutil.pid_exists(service.record()["process"])
-    assert (service.folder / RECORD).stat().st_mode & 0o077 == 0
-    assert asked_by(service, service) == "anyone"
-    service.end()
-    assert not (service.folder / RECORD).exists()
-    assert asked_by(service, service) == "cli"
+def ended_process() -> int:
+    """Returns the number of a process that has ended."""
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        return process.pid
 
 
-def test_the_record_of_a_killed_service_misleads_nobody(serve: Callable[..., Served]) -> None:
-    service = serve()
-    service.end(signal.SIGKILL)
-    record = service.record()
-    assert asked_by(service, service) == "cli"
-    reused = {**record, "process": os.getpid()}
-    (service.folder / RECORD).write_text(json.dumps(reused))
-    assert asked_by(service, service) == "cli"
+async def test_a_record_that_names_no_running_service_misleads_nobody(
+    recorded: Settings, server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "HEALTH_SECONDS", 240.0)
+    assert (recorded.data_dir / RECORD).stat().st_mode & 0o077 == 0
+    assert await found_by(recorded) == server
+    record = json.loads((recorded.data_dir / RECORD).read_text())
+    for stale in ({"process": ended_process()}, {"started": record["started"] - 1}):
+        assert await found_by(recorded, record | stale) == "", stale
     for text in ("", "[]", "{}", '{"process": "x"}', "\xff"):
-        (service.folder / RECORD).write_text(text)
-        assert asked_by(service, service) == "cli"
-
-
-def test_an_address_that_does_not_answer_as_priors_is_not_asked(serve: Callable[..., Served]) -> None:
-    service = serve()
-    record = service.record()
+        assert await found_by(recorded, text) == "", text
+    assert await found_by(recorded, record) == server
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        port = silent.getsockname()[1]
-        (service.folder / RECORD).write_text(json.dumps({**record, "url": f"http://127.0.0.1:{port}"}))
-        assert asked_by(service, service) == "cli"
+        monkeypatch.setattr(places, "HEALTH_SECONDS", 0.1)
+        assert await found_by(recorded, record | {"url": f"http://127.0.0.1:{silent.getsockname()[1]}"}) == ""
+    assert await found_by(replace(recorded, database_url="postgresql://nobody@127.0.0.1:1/none")) == ""
 
 
-def test_the_service_of_another_data_directory_or_database_is_not_asked(serve: Callable[..., Served]) -> None:
-    one, two = serve("one"), serve("two")
-    assert one.record()["url"] != two.record()["url"]
-    two.end()
-    assert one.record()["process"] == one.process.pid
-    assert asked_by(one, one) == "anyone"
-    assert asked_by(one, two) == "cli"
-    other = one.call("search", "x", DATABASE_URL="postgresql://nobody@127.0.0.1:1/none")
-    assert "database does not answer" in other.stderr
+def test_a_service_takes_back_its_own_record_alone(recorded: Settings) -> None:
+    path = recorded.data_dir / RECORD
+    own = path.read_text()
+    path.write_text(json.dumps(json.loads(own) | {"started": 0}))
+    places.remove_record(recorded)
+    assert path.exists()
+    path.write_text(own)
+    places.remove_record(recorded)
+    assert not path.exists()
 
 
-def test_a_service_that_refuses_a_key_says_so_in_one_line(serve: Callable[..., Served]) -> None:
-    service = serve(API_KEY="secret")
-    assert asked_by(service, service) == "key PRIORS_API_KEY"
-    for settings, words, reason in (
-        ({"API_KEY": ""}, (), "asks for an API key; set PRIORS_API_KEY, or give --key"),
-        ({}, ("--key", "wrong"), "refuses this API key: it is wrong, revoked or expired"),
-    ):
-        refused = service.call("history", "x", *words, **settings)
-        assert (refused.returncode, refused.stdout, len(refused.stderr.splitlines())) == (2, "", 1)
-        assert reason in refused.stderr
-    assert service.call("history", "x", "--key", "secret", API_KEY="").returncode == 0
+def test_a_command_asks_the_service_that_runs_on_the_data_directory(settings: Settings, tmp_path: Path) -> None:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PRIORS_")}
+    own = {"DATA_DIR": str(tmp_path), "DATABASE_URL": settings.database_url, "EMBEDDING_PROVIDER": "noop"}
+    environment = kept | {f"PRIORS_{name}": value for name, value in own.items()} | {"PRIORS_API_KEY": "secret"}
+
+    def call(*words: str, **given: str) -> subprocess.CompletedProcess[str]:
+        return forked.run(words, environment | given)
+
+    def asked_by() -> str:
+        """Returns who has asked for a cue that a command stores."""
+        name = f"w-{uuid4().hex[:8]}"
+        words = ("kind=correction", f"trigger=before step {uuid4().hex}", "lesson=Look twice.", "-w", name)
+        done = call("api", "POST", "/api/cues", *words)
+        assert done.returncode == 0, done.stderr
+        shown = call("api", "GET", "/api/audit", "limit=1", "-w", name, "--owner", "--json")
+        return str(json.loads(shown.stdout)["entries"][0]["who"])
+
+    serving = environment | {"PRIORS_PORT": "0"}
+    with subprocess.Popen(
+        [PRIORS, "serve"], env=serving, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert any("connect claude-code" in line for line in process.stdout)
+            assert json.loads((tmp_path / RECORD).read_text())["process"] == process.pid
+            assert asked_by() == "key PRIORS_API_KEY"
+            for given, words, reason in (
+                ({"PRIORS_API_KEY": ""}, (), "asks for an API key; set PRIORS_API_KEY, or give --key"),
+                ({}, ("--key", "wrong"), "refuses this API key: it is wrong, revoked or expired"),
+            ):
+                refused = call("history", "x", *words, **given)
+                assert (refused.returncode, refused.stdout, len(refused.stderr.splitlines())) == (2, "", 1)
+                assert reason in refused.stderr
+            assert call("history", "x", "--key", "secret", PRIORS_API_KEY="").returncode == 0
+        finally:
+            process.terminate()
+    assert not (tmp_path / RECORD).exists()
+    assert asked_by() == "cli"
 
 
 def test_a_command_in_a_folder_without_a_store_makes_none(tmp_path: Path) -> None:
