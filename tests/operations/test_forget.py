@@ -22,17 +22,23 @@ from app.wiring import Services
 from tests.interfaces.http.calls import embed, get, patch, post
 
 TABLES = """
-SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') ORDER BY 1
+SELECT relname, EXISTS (SELECT FROM pg_attribute WHERE attrelid = oid AND attname = 'workspace_id') AS owned
+FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') ORDER BY 1
 """
 
 
-async def tables_with(database: Database, word: str) -> dict[str, int]:
-    """Returns the numbers of rows in which a word stands, whatever the column: text, JSON or words of an index."""
+async def tables_with(database: Database, client: httpx.AsyncClient, word: str) -> dict[str, int]:
+    """Returns the numbers of rows in which a word stands, whatever the column: text, JSON or words of an index.
+
+    Rows that belong to other tests' workspaces are not read: to read all vectors as text takes seconds.
+    """
     found = Counter[str]()
+    own = (await Workspaces(database=database).resolve(client.headers["X-Workspace"])).workspace_id
     async with database.across() as session:
-        for table in await session.column(TABLES):
-            statement = f'SELECT count(*) FROM "{table}" t WHERE t::text ILIKE %(word)s'
-            found[table] = await session.value(statement, {"word": f"%{word}%"})
+        for table in await session.rows(TABLES):
+            rows = f'SELECT * FROM "{table.relname}"' + (f" WHERE workspace_id = {own}" if table.owned else "")
+            statement = f"SELECT count(*) FROM ({rows}) t WHERE t::text ILIKE %(word)s"
+            found[table.relname] = await session.value(statement, {"word": f"%{word}%"})
     return {table: count for table, count in found.items() if count}
 
 
@@ -111,7 +117,7 @@ async def test_a_word_is_forgotten_everywhere(
     word = f"Marlow{uuid4().hex[:8]}"
     names = await store_everywhere(client, services, word)
     assert len(await answers_with(client, word, names)) > 8
-    before = await tables_with(database, word)
+    before = await tables_with(database, client, word)
     assert before.keys() >= {
         "memories", "lexical", "sources", "runs", "recalls", "contexts", "activations", "feedback", "cue_evidence",
         "artifacts", "messages", "observations", "audit",
@@ -121,12 +127,12 @@ async def test_a_word_is_forgotten_everywhere(
     assert listed["memories"].keys() == {"chunk", "note", "message", "observation", "cue"}
     assert listed["rows"].keys() >= {"runs", "recalls", "contexts", "feedback", "sources", "artifacts", "activations"}
     assert "people.md" in " ".join(listed["files"])
-    assert await tables_with(database, word) == before
+    assert await tables_with(database, client, word) == before
 
     done = await post(client, "/api/forget", {"phrase": word, "yes": True})
     assert (done["done"], done["total"]) == (True, listed["total"])
     assert any("backups" in reason for reason in done["stays"])
-    assert await tables_with(database, word) == {}
+    assert await tables_with(database, client, word) == {}
     workspace = await Workspaces(database=database).resolve(client.headers["X-Workspace"])
     lines = b"".join([line async for line in Dumps(database=database).dump(workspace)])
     assert word.lower().encode() not in lines.lower()
@@ -153,15 +159,16 @@ async def test_what_was_forgotten_does_not_come_with_the_next_reading(
     turns = [{"role": "user", "text": f"Call {word} on Tuesday."}, {"role": "assistant", "text": "I call on Tuesday."}]
     log.write_text("".join(f"{json.dumps(turn)}\n" for turn in turns))
     await services.ingestions.ingest(workspace, [tmp_path])
+    workspace = await Workspaces(database=database).resolve(workspace.name)
     await post(client, "/api/forget", {"phrase": word, "yes": True})
     file.write_text(report(word) + "\n## Valves\n\nValve 7 was replaced in June by the plant's own team.\n")
     log.write_text(log.read_text() + json.dumps({"role": "user", "text": "And then write it down."}) + "\n")
     async with database.across() as session:
         aged = "UPDATE memories SET valid_until = now() - interval '40 days' WHERE valid_until IS NOT NULL"
-        await session.execute(aged)
+        await session.execute(f"{aged} AND workspace_id = {workspace.workspace_id}")
     await empty_trash(database.across, days=30)
     await services.ingestions.ingest(workspace, [tmp_path])
-    assert await tables_with(database, word) == {}
+    assert await tables_with(database, client, word) == {}
     bodies = [item["body"] for item in (await get(client, "/api/memories"))["memories"]]
     assert any("Valve 7" in body for body in bodies)
     assert {"I call on Tuesday.", "And then write it down."} <= set(bodies)
@@ -226,7 +233,7 @@ async def test_names_that_differ_in_case_alone_stay_apart(client: httpx.AsyncCli
         await post(client, "/api/runs?wait=true", {"run_id": f"answer-{name}", "task": "Answer the letter"})
     done = await post(client, "/api/forget", {"phrase": word, "yes": True})
     assert any(reason.startswith("names of users") for reason in done["stays"])
-    assert await tables_with(database, word) == {}
+    assert await tables_with(database, client, word) == {}
     names = [run["run_id"] for run in (await get(client, "/api/runs"))["runs"]]
     assert len(set(names)) == 3
 
@@ -317,7 +324,7 @@ async def test_a_failure_in_between_removes_nothing(
     word = f"Marlow{uuid4().hex[:8]}"
     await post(client, "/api/memories", {"kind": "note", "body": f"{word} calls after six."})
     await post(client, "/api/runs?wait=true", {"run_id": "r1", "task": f"Answer {word}"})
-    before = await tables_with(database, word)
+    before = await tables_with(database, client, word)
     workspace = await Workspaces(database=database).resolve(client.headers["X-Workspace"])
     redact = phrases.redact
 
@@ -328,10 +335,10 @@ async def test_a_failure_in_between_removes_nothing(
     monkeypatch.setattr(phrases, "redact", break_off)
     with pytest.raises(DatabaseUnavailable):
         await Phrases(database=database).forget(workspace, word, yes=True)
-    assert await tables_with(database, word) == before
+    assert await tables_with(database, client, word) == before
     monkeypatch.undo()
     assert (await Phrases(database=database).forget(workspace, word, yes=True)).memories["note"] == 1
-    assert await tables_with(database, word) == {}
+    assert await tables_with(database, client, word) == {}
 
 
 async def test_a_forgotten_turn_stays_away_when_its_session_is_deleted_and_sent_again(
@@ -354,4 +361,4 @@ async def test_a_forgotten_turn_stays_away_when_its_session_is_deleted_and_sent_
     await post(client, "/api/sessions?wait=true", {"id": "call", "messages": turns})
     shown = (await get(client, "/api/sessions/call"))["messages"]
     assert [message["text"] for message in shown] == ["I call on Tuesday."]
-    assert await tables_with(database, word) == {}
+    assert await tables_with(database, client, word) == {}
