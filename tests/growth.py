@@ -15,4 +15,5 @@ def assert_linear(read: Callable[[str], object], piece: str, *, characters: int 
 
     read(piece)
     once = max(min(seconds(characters) for _ in range(3)), 0.001)
-    assert min(seconds(8 * characters) for _ in range(2)) / once < 32
+    # A second time only if the first one was too long: another process may have taken the caches.
+    assert any(seconds(8 * characters) / once < 32 for _ in range(2))
