@@ -142,7 +142,6 @@ def test_pipeline() -> None:
 
 
 @pytest.mark.usefixtures("prepared")
-@pytest.mark.smoke
 def test_write_gate() -> None:
     figures = by_name(write_gate.main(["--runs", "41"]))
     assert figures["memories stored"] == figures["new findings"] == 3
@@ -156,7 +155,6 @@ def test_history() -> None:
     assert figures["200 chunks: history ÷ (embedding + SQL)"] > 0.5
 
 
-@pytest.mark.usefixtures("prepared")
 @pytest.mark.usefixtures("prepared")
 def test_graph() -> None:
     figures = by_name(graph.main(["--size", "3", "--rounds", "2"]))

@@ -24,7 +24,7 @@ def field_address(
             yield address
 
 
-@pytest.mark.parametrize("number", [pytest.param(min(field.CASES), marks=pytest.mark.smoke), *sorted(field.CASES)[1:]])
+@pytest.mark.parametrize("number", sorted(field.CASES))
 @pytest.mark.usefixtures("shared_data")
 @pytest.mark.test_all("benchmarks")
 def test_a_case_of_the_field_is_right(number: str, field_address: str) -> None:
