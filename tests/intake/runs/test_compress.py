@@ -5,6 +5,7 @@ import json
 import time
 from collections.abc import Iterator
 
+import openai._base_client
 import pytest
 from msgspec import structs
 
@@ -33,6 +34,12 @@ def endpoint() -> Iterator[Endpoint]:
     endpoint = Endpoint()
     yield endpoint
     endpoint.close()
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes the pauses before retries short."""
+    monkeypatch.setattr(openai._base_client, "INITIAL_RETRY_DELAY", 0.001)
 
 
 async def compress(
