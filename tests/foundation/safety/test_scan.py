@@ -285,8 +285,9 @@ def test_indirect_injections_are_told_from_look_alikes() -> None:
         assert {item["language"] for item in texts} == {"en", "ru", "de", "fr", "es", "zh"}
     kept_out = sum(any(finding.severity != FLAG for finding in scan(item["text"])) for item in attacks)
     assert kept_out >= 0.95 * len(attacks)
-    assert sum(bool(blocking(scan(item["text"]))) for item in clean) <= 0.01 * len(clean)
-    assert sum(bool(scan(item["text"])) for item in clean) <= 0.03 * len(clean)
+    found = [scan(item["text"]) for item in clean]
+    assert sum(bool(blocking(findings)) for findings in found) <= 0.01 * len(clean)
+    assert sum(map(bool, found)) <= 0.03 * len(clean)
 
 
 def test_texts_that_nothing_was_fitted_to_are_told_apart() -> None:
