@@ -849,7 +849,8 @@ KILLED = """
 """
 
 
-@pytest.mark.parametrize("done", [0, 1, 41])
+@pytest.mark.parametrize("done", [0, pytest.param(1, marks=pytest.mark.smoke), 41])
+@pytest.mark.test_all("kills")
 async def test_kill_9_leaves_every_file_whole_or_out(tree: Tree, database_url: str, done: int) -> None:
     """Killed before anything, while the second window is written or embedded, and windows later."""
     files = 90
