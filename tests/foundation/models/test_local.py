@@ -7,6 +7,7 @@ import sys
 import threading
 import zipfile
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import numpy as np
@@ -117,19 +118,19 @@ async def test_a_cancelled_query_disturbs_no_other(provider: EmbeddingProvider) 
     assert all(isinstance(result, np.ndarray) for result in results[1::2])
 
 
-def test_the_model_is_written_once_and_whole(tmp_path: Path) -> None:
-    folder = write_onnx(tmp_path)
+def test_the_model_is_written_once_and_whole(model_folder: Path, tmp_path: Path) -> None:
+    folder = write_onnx(copytree(model_folder, tmp_path / "models"))
     before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
     assert is_whole(folder)
-    assert write_onnx(tmp_path) == folder
+    assert write_onnx(folder.parent) == folder
     assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == before
     (folder / "manifest.json").unlink()
     assert not is_whole(folder)
-    assert is_whole(write_onnx(tmp_path))
+    assert is_whole(write_onnx(folder.parent))
 
 
-async def test_damaged_files_are_written_anew(tmp_path: Path) -> None:
-    (folder,) = [write_onnx(tmp_path / "models")]
+async def test_damaged_files_are_written_anew(model_folder: Path, tmp_path: Path) -> None:
+    folder = write_onnx(copytree(model_folder, tmp_path / "models"))
     for graph in [path for path in folder.iterdir() if path.suffix == ".onnx"]:
         graph.write_bytes(b"\0" * graph.stat().st_size)
         provider = LocalProvider(tmp_path)
@@ -152,13 +153,14 @@ async def test_a_model_that_cannot_be_had_says_so(tmp_path: Path) -> None:
     await provider.close()
 
 
-async def test_a_model_that_cannot_be_loaded_is_not_tried_by_every_query(tmp_path: Path) -> None:
+async def test_a_model_that_cannot_be_loaded_is_not_tried_by_every_query(model_folder: Path, tmp_path: Path) -> None:
     folder, now = tmp_path / "models", 0.0
     folder.write_text("a file where the folder should be")
     provider = LocalProvider(tmp_path, clock=lambda: now)
     with pytest.raises(EmbeddingUnavailable, match="models"):
         await provider.embed_query("text")
     folder.unlink()
+    copytree(model_folder, folder)
     with pytest.raises(EmbeddingUnavailable, match="models"):
         await provider.embed_query("text")
     now = RETRY_SECONDS
