@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -17,8 +16,9 @@ from app.insight.effect.ledger import ScoredRun, Slot
 from app.insight.effect.service import Effects
 from app.storage.effects import Effect
 from app.storage.memories.memory import NewMemory
-from app.storage.tenants.workspace import UNMADE, Workspace
+from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
+from tests.conftest import workspace_in
 from tests.interfaces.http.calls import get, patch, post
 
 NOTE = {"kind": "note", "title": "Auctions", "body": "The tea auction of Mombasa publishes weekly volumes as a table."}
@@ -127,11 +127,9 @@ async def test_a_report_says_which_runs_it_leaves_out(
 
 
 async def test_an_estimate_that_fails_stops_no_other_workspace(
-    services: Services, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+    own_services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = await services.workspaces.get_or_create(
-        replace(workspace, workspace_id=UNMADE, name=f"{workspace.name}-other")
-    )
+    made = [await workspace_in(own_services.database, name) for name in ("one", "other")]
     tried: list[str] = []
 
     async def fail(_: Effects, tenant: Workspace) -> int:
@@ -139,8 +137,8 @@ async def test_an_estimate_that_fails_stops_no_other_workspace(
         raise Unavailable("the effects were not estimated")
 
     monkeypatch.setattr(Effects, "estimate", fail)
-    await services.effects.estimate_all(services.database.across)
-    assert {workspace.name, other.name} <= set(tried)
+    await own_services.effects.estimate_all(own_services.database.across)
+    assert {workspace.name for workspace in made} <= set(tried)
 
 
 async def test_a_retry_of_a_recall_counts_as_one_draw(services: Services, workspace: Workspace) -> None:
