@@ -121,15 +121,15 @@ async def test_only_words_of_the_user_in_this_session_prove_a_lesson(
     ],
 )
 async def test_a_lesson_that_cannot_be_stored_says_why(
-    said: httpx.AsyncClient, server: str, given: dict[str, Any], named: str
+    client: httpx.AsyncClient, server: str, given: dict[str, Any], named: str
 ) -> None:
-    answer = await said.post("/api/cues:learn", json={**LESSON, **given})
+    answer = await client.post("/api/cues:learn", json={**LESSON, **given})
     assert (answer.status_code, named in answer.text) == (400, True), answer.text
-    async with agent(server, said.headers["X-Workspace"]) as one:
+    async with agent(server, client.headers["X-Workspace"]) as one:
         failed, text = await called(one, "learn", **{**LESSON, **given})
     assert failed
     assert named in text
-    assert (await get(said, "/api/cues"))["cues"] == []
+    assert (await get(client, "/api/cues"))["cues"] == []
 
 
 async def test_an_order_in_a_lesson_is_held_back(said: httpx.AsyncClient) -> None:
