@@ -57,7 +57,8 @@ LONGEST = (
     "db/test_migrations.py", "index/test_reembed.py", "index/test_killed.py", "http/test_isolation.py",
     "insight/test_novelty.py", "insight/test_layout.py", "cli/test_connect.py",
     "client/test_langgraph.py", "client/test_pipeline.py", "client/test_backends.py", "postgres/test_cluster.py",
-    "reports/test_ingest.py", "http/test_judgement.py", "http/test_effect.py", "longmemeval.py",
+    "reports/test_ingest.py", "worker/test_worker.py", "tenants/test_keys.py", "test_tracing.py", "cli/test_hooks.py",
+    "http/test_judgement.py", "safety/test_scan.py", "http/test_effect.py", "longmemeval.py",
 )  # fmt: skip
 """Folders and files that take more than a hundredth of the time each, longest first."""
 GIVEN_URL = "PRIORS_TEST_DATABASE_URL"
