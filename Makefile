@@ -124,10 +124,16 @@ typescript-for-tests: panel-for-tests
 			echo "there is no Node: the TypeScript client is not built, and its tests are skipped" >&2
 	}
 
+# Before Python's packages are there, only a Node of the system can install its own.
+.PHONY: node-packages
+node-packages:
+	@for package in app/panel client/typescript; do sh app/panel/build.sh packages $$package; done
+
 # mypy takes one core for as long as the panel's check and build, and the client's, take the other.
 .PHONY: test
-test: .venv/.test-ready  ## Check style and types, and run the tests against a real Postgres, in ten minutes
-	@$(MAKE) -s -j 2 python-types typescript-for-tests lint
+test:  ## Check style and types, and run the tests against a real Postgres, in ten minutes
+	@$(MAKE) -s -j 2 .venv/.test-ready node-packages
+	$(MAKE) -s -j 2 python-types typescript-for-tests lint
 	$(BIN)/pytest $(ALL_TESTS) -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --timeout $(TEST_SECONDS) \
 		-o faulthandler_timeout=$(TEST_END_SECONDS) -o faulthandler_exit_on_timeout=true --max-worker-restart 0
 

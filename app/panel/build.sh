@@ -1,9 +1,9 @@
 #!/bin/sh
-# Builds the panel: `sh app/panel/build.sh [build|check|format|lint|test|types]`. `make panel`, `make run`, `make lint` and
-# `make test` call it.
+# Builds the panel: `sh app/panel/build.sh [build|check|format|lint|packages|test|types]`. `make panel`, `make run`,
+# `make lint` and `make test` call it.
 # `make typescript` builds the package of another folder by it: `sh app/panel/build.sh build FOLDER`.
 # The exit code is 3 if there is no Node: the service then runs without the panel. `node` only looks for it, and
-# `fits VERSION` tells if one will do.
+# `fits VERSION` tells if one will do. `packages` installs the packages if the system has a Node, and nothing else.
 set -eu
 from=$PWD
 cd "$(dirname "$0")"
@@ -39,9 +39,13 @@ npm() {
     if [ "$node" = node ]; then command npm "$@"; else "$node" "$OWN/lib/node_modules/npm/bin/npm-cli.js" "$@"; fi
 }
 
-find_node() {
+system_node() {
     node=node
-    command -v npm >/dev/null && fits "$(node --version 2>/dev/null)" && return
+    command -v npm >/dev/null && fits "$(node --version 2>/dev/null)"
+}
+
+find_node() {
+    system_node && return
     node=$OWN/bin/node
     fits "$("$node" --version 2>/dev/null)" || fetch
     fits "$("$node" --version 2>/dev/null)" || no_node "the fetched one does not run"
@@ -65,10 +69,15 @@ stamp() {
 work=${1:-build}
 case $work in
     fits) fits "$2"; exit ;;
-    build | check | format | lint | test | types | node) ;;
-    *) echo "build: $work is none of build, check, format, lint, test, types, node" >&2; exit 2 ;;
+    build | check | format | lint | packages | test | types | node) ;;
+    *) echo "build: $work is none of build, check, format, lint, packages, test, types, node" >&2; exit 2 ;;
 esac
 package=$(cd "$from" && cd "${2:-$here}" && pwd)
+if [ "$work" = packages ]; then
+    cd "$package"
+    ! system_node || install
+    exit
+fi
 find_node
 [ "$work" != node ] || exit 0
 cd "$package"
