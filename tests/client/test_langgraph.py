@@ -262,7 +262,7 @@ FAULTY: dict[str, Callable[[Client], PriorsStore]] = {
 }
 
 
-@pytest.mark.parametrize("fault", [*list(FAULTY)[:-1], pytest.param(list(FAULTY)[-1], marks=pytest.mark.smoke)])
+@pytest.mark.parametrize("fault", FAULTY)
 @pytest.mark.test_all("contracts")
 async def test_a_broken_adapter_fails(server: str, workspace_name: str, fault: str) -> None:
     open_client = fresh(server, workspace_name)
