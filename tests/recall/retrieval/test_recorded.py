@@ -1,10 +1,15 @@
 """A question for what was recorded in a period is answered from that period, newest first."""
 
+from collections.abc import AsyncIterator
 from datetime import date, timedelta
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
+import pytest_asyncio
+
+from tests.conftest import WITHOUT_TLS
 
 pytestmark = pytest.mark.meaning
 
@@ -19,12 +24,16 @@ async def post(client: httpx.AsyncClient, path: str, **body: Any) -> Any:
     return answer.json()
 
 
-async def store_stand_ups(client: httpx.AsyncClient) -> None:
-    """Stores a note of each day."""
-    for n, day in enumerate(DAYS):
-        body = f"Stand-up: work on {TOPICS[n % 5]} went on, crew of {3 + n}."
-        moment = f"{day}T15:00:00Z"
-        await post(client, "/api/memories?wait=true", kind="note", title=str(day), body=body, occurred_at=moment)
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def stand_ups(server: str) -> AsyncIterator[httpx.AsyncClient]:
+    """A client in a workspace with a note of each day, for tests that only read."""
+    headers = {"X-Workspace": f"stand-ups-{uuid4().hex[:12]}"}
+    async with httpx.AsyncClient(base_url=server, headers=headers, timeout=60, verify=WITHOUT_TLS) as client:
+        for n, day in enumerate(DAYS):
+            body = f"Stand-up: work on {TOPICS[n % 5]} went on, crew of {3 + n}."
+            moment = f"{day}T15:00:00Z"
+            await post(client, "/api/memories?wait=true", kind="note", title=str(day), body=body, occurred_at=moment)
+        yield client
 
 
 async def days_of(client: httpx.AsyncClient, query: str, **more: Any) -> list[str]:
@@ -37,8 +46,7 @@ def days(first: int, last: int, month: int = 6) -> list[str]:
     return [f"2026-{month:02}-{day:02}" for day in range(last, first - 1, -1)]
 
 
-async def test_the_records_of_the_time_that_is_asked_for_are_found(client: httpx.AsyncClient) -> None:
-    await store_stand_ups(client)
+async def test_the_records_of_the_time_that_is_asked_for_are_found(stand_ups: httpx.AsyncClient) -> None:
     for query, expected in (
         ("What did we work on yesterday?", days(17, 17)),
         ("what did we do last week", days(8, 14)),
@@ -54,25 +62,24 @@ async def test_the_records_of_the_time_that_is_asked_for_are_found(client: httpx
         ("What was done on 12/06/2026?", days(12, 12)),
         ("What happened in March?", []),
     ):
-        assert await days_of(client, query) == expected, query
-    assert (await days_of(client, "What was decided in Q2?"))[:3] == days(16, 18)
+        assert await days_of(stand_ups, query) == expected, query
+    assert (await days_of(stand_ups, "What was decided in Q2?"))[:3] == days(16, 18)
     for query, first in (("stand-up on 2 June", days(2, 2)), ("stand-up of 2026-06-11", days(11, 11))):
-        assert (await days_of(client, query))[:1] == first, query
-    crane = await days_of(client, "What did we decide about the crane last week?")
+        assert (await days_of(stand_ups, query))[:1] == first, query
+    crane = await days_of(stand_ups, "What did we decide about the crane last week?")
     assert set(crane[:2]) == {"2026-06-09", "2026-06-14"}
     assert set(crane) <= set(days(8, 14))
     narrowed = {"since": "2026-06-10T00:00:00Z", "until": "2026-06-12T00:00:00Z"}
-    assert await days_of(client, "what did we do last week", filters=narrowed) == days(10, 11)
-    assert await days_of(client, "what did we do yesterday", filters=narrowed) == []
+    assert await days_of(stand_ups, "what did we do last week", filters=narrowed) == days(10, 11)
+    assert await days_of(stand_ups, "what did we do yesterday", filters=narrowed) == []
 
 
 @pytest.mark.parametrize("stable", [False, True])
-async def test_a_history_says_of_which_time_nothing_is_stored(client: httpx.AsyncClient, *, stable: bool) -> None:
-    await store_stand_ups(client)
+async def test_a_history_says_of_which_time_nothing_is_stored(stand_ups: httpx.AsyncClient, *, stable: bool) -> None:
     more = {"stable": True, "run_id": "a run"} if stable else {}
 
     async def history(query: str) -> Any:
-        return await post(client, "/api/history", query=query, k=2, now=NOW, **more)
+        return await post(stand_ups, "/api/history", query=query, k=2, now=NOW, **more)
 
     found = await history("What did we do in April?")
     assert found["period"] == "1 to 30 April 2026"
