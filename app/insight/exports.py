@@ -3,10 +3,8 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
-from uuid import UUID
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -28,65 +26,25 @@ _NOTHING: Mapping[str, str] = MappingProxyType(
         _KTO: "nothing to label: rate an observation first",
     }
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedRating:
-    """A rating that was not undone, with its memory."""
-
-    feedback_id: UUID
-    memory_id: UUID
-    kind: str
-    title: str
-    body: str
-    rating: int
-    comment: str
-    run_id: str | None
-    created_at: datetime
-    quality: int
-    final_score: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingMessage:
-    """A message in TRL's conversational format."""
-
-    role: str
-    content: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreferencePair:
-    """Two compressions of one task: TRL's preference type with an explicit prompt, which its DPOTrainer reads."""
-
-    prompt: tuple[TrainingMessage, ...]
-    chosen: tuple[TrainingMessage, ...]
-    rejected: tuple[TrainingMessage, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelledCompression:
-    """A compression that people rated up or down: TRL's unpaired preference type, which its KTOTrainer reads."""
-
-    prompt: tuple[TrainingMessage, ...]
-    completion: tuple[TrainingMessage, ...]
-    label: bool
-
-
-TrainingRow: TypeAlias = PreferencePair | LabelledCompression
+_RATING = (
+    *("feedback_id", "memory_id", "kind", "title", "body", "rating", "comment", "run_id"),
+    *("created_at", "quality", "final_score"),
+)
+"""The fields of an exported rating."""
+TrainingRow: TypeAlias = Mapping[str, Any]
+"""A row as TRL's trainers read it: texts in its conversational format, and the label of one that has no pair."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingRows:
     """The rows for a trainer, and what was left out."""
 
-    rows: tuple[TrainingRow, ...]
+    rows: Sequence[TrainingRow]
     note: str
     """The note for the reader of the rows; "" if none is needed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RatedCompression:
+class RatedCompression(NamedTuple):
     """A rated compression with the fields that a row needs."""
 
     task: str
@@ -103,7 +61,7 @@ class Exports:
     evaluator: str
     """The name by which runs call who judges them."""
 
-    async def ratings(self, workspace: Workspace) -> AsyncIterator[ExportedRating]:
+    async def ratings(self, workspace: Workspace) -> AsyncIterator[Mapping[str, Any]]:
         """Yields every rating that was not undone, in the order of the log, which is read page by page."""
         after: int | None = 0
         while after is not None:
@@ -111,7 +69,7 @@ class Exports:
                 rows = await store.standing(session, after=after, limit=_PAGE)
                 session.changes.note_export("rating", len(rows))
             for row in rows:
-                yield ExportedRating(**{name: getattr(row, name) for name in ExportedRating.__slots__})
+                yield {name: getattr(row, name) for name in _RATING}
             after = rows[-1].position if len(rows) == _PAGE else None
 
     async def training_rows(self, workspace: Workspace, trainer: Trainer) -> TrainingRows:
@@ -131,7 +89,7 @@ def _training_rows(rows: Sequence[Any], evaluator: str, trainer: Trainer) -> Tra
     prompts = [_prompt(row) for row in rows]
     rated = [_rated_compression(row, prompt, evaluator) for row, prompt in zip(rows, prompts, strict=True) if prompt]
     unknown = [row for row, prompt in zip(rows, prompts, strict=True) if not prompt]
-    made: tuple[TrainingRow, ...] = tuple(pairs_of(rated) if trainer == _DPO else label_by_quality(rated))
+    made = list(pairs_of(rated) if trainer == _DPO else label_by_quality(rated))
     replaced = sum(row.replaced for row in unknown)
     left_out = {"whose output is not stored": len(unknown) - replaced, "whose output was replaced by another": replaced}
     if trainer == _KTO:
@@ -170,7 +128,7 @@ def _reply(title: str, narrative: str, facts: Sequence[str]) -> str:
     return f"Title: {title}\nNarrative: {narrative}\nFacts: {msgspec.json.encode(list(facts)).decode()}"
 
 
-def pairs_of(rated: Sequence[RatedCompression]) -> Iterator[PreferencePair]:
+def pairs_of(rated: Sequence[RatedCompression]) -> Iterator[TrainingRow]:
     """Pairs the best with the worst observations of each task, where ratings speak for one and against the other.
 
     Each stands in one pair at most. The prompt is that of the better one. Pure.
@@ -183,23 +141,17 @@ def pairs_of(rated: Sequence[RatedCompression]) -> Iterator[PreferencePair]:
         best_first = sorted(items, key=lambda item: -item.quality)
         for better, worse in zip(best_first, reversed(best_first), strict=True):
             if better.quality > 0 > worse.quality:
-                yield PreferencePair(
-                    prompt=_user(better.prompt), chosen=_assistant(better.reply), rejected=_assistant(worse.reply)
-                )
+                said = {"prompt": better.prompt, "chosen": better.reply, "rejected": worse.reply}
+                yield {name: _message(name, text) for name, text in said.items()}
 
 
-def label_by_quality(rated: Sequence[RatedCompression]) -> Iterator[LabelledCompression]:
+def label_by_quality(rated: Sequence[RatedCompression]) -> Iterator[TrainingRow]:
     """Labels each compression by the sign of its quality; one whose ratings cancel out has no label. Pure."""
     for item in rated:
         if item.quality:
-            yield LabelledCompression(
-                prompt=_user(item.prompt), completion=_assistant(item.reply), label=item.quality > 0
-            )
+            said = {"prompt": item.prompt, "completion": item.reply}
+            yield {name: _message(name, text) for name, text in said.items()} | {"label": item.quality > 0}
 
 
-def _user(content: str) -> tuple[TrainingMessage, ...]:
-    return (TrainingMessage(role="user", content=content),)
-
-
-def _assistant(content: str) -> tuple[TrainingMessage, ...]:
-    return (TrainingMessage(role="assistant", content=content),)
+def _message(name: str, content: str) -> Any:  # noqa: ANN401 - a value of a row
+    return [{"role": "user" if name == "prompt" else "assistant", "content": content}]

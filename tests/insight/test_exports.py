@@ -135,6 +135,6 @@ def test_each_observation_stands_in_one_pair_of_its_task() -> None:
         for task in ("a", "b", "")
         for quality in (-1, 3, 0, 1, -2, -3)
     ]
-    pairs = [(pair.chosen[0].content, pair.rejected[0].content) for pair in pairs_of(rated)]
+    pairs = [(pair["chosen"][0]["content"], pair["rejected"][0]["content"]) for pair in pairs_of(rated)]
     assert pairs == [("a3", "a-3"), ("a1", "a-2"), ("b3", "b-3"), ("b1", "b-2")]
-    assert sum(row.label for row in label_by_quality(rated)) == 6
+    assert sum(row["label"] for row in label_by_quality(rated)) == 6
