@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
 from textwrap import shorten
@@ -19,7 +19,7 @@ from app.recall.retrieval.rank.rank import Asking
 from app.storage.memories import filters
 from app.storage.memories.filters import Filters
 from app.storage.memories.gate import moment_reasons, unstorable
-from app.storage.memories.memory import NAME_LIMIT, Memory, in_utc
+from app.storage.memories.memory import Memory, in_utc
 from app.storage.recalls.store import Degradation, Explanation, HitLink
 from app.storage.tenants.workspace import Workspace, check_language
 
@@ -54,8 +54,6 @@ class Query:
     now: datetime | None = None
     """The moment to which `last week` and ages are relative, in its own time zone or UTC; None stands for the
     present."""
-    rerank: bool | None = None
-    """True if the re-ranker scores the best hits again; None if it does so only when one is configured."""
 
     @property
     def moment(self) -> datetime:
@@ -67,8 +65,6 @@ class Query:
 
 LONGEST_HALF_LIFE = 36_500
 """Days: a century, after which age hardly counts."""
-_WEIGHED = ("relevance", "quality")
-"""The weights that a query may set."""
 
 
 def checked_preset(query: Query, *, measured: bool = True) -> Preset:
@@ -98,30 +94,13 @@ def _reasons(query: Query) -> Iterator[str]:
     if len(query.text) > QUERY_LIMIT:
         yield f"query: has {len(query.text):,} characters; at most {QUERY_LIMIT:,} are taken"
     yield from moment_reasons([("now", query.now)])
-    if not 1 <= query.k <= LARGEST_K:
-        yield f"k: must be from 1 to {LARGEST_K}"
-    names = {"agent": query.agent, "run_id": query.run_id, "language": query.language}
-    yield from (
-        f"{name}: has more than {NAME_LIMIT} characters"
-        for name, value in names.items()
-        if len(value or "") > NAME_LIMIT
-    )
     check_language(query.language)
+    names = {"agent": query.agent, "run_id": query.run_id, "language": query.language}
     yield from unstorable({"query": query.text, **names})
     if query.filters:
         filters.check(query.filters)
     if query.preset not in PRESETS:
         yield f"preset: {query.preset!r} is none; there are {', '.join(PRESETS)}"
-    yield from _out_of_range(query)
-
-
-def _out_of_range(query: Query) -> Iterator[str]:
-    if query.min_probability is not None and not 0 <= query.min_probability <= 1:
-        yield "min_probability: must be from 0 to 1"
-    if query.half_life_days is not None and not 0 < query.half_life_days <= LONGEST_HALF_LIFE:
-        yield f"half_life_days: must be above 0 and at most {LONGEST_HALF_LIFE:,}"
-    given = {} if query.weights is None else asdict(query.weights)
-    yield from (f"weights.{name}: must be from 0 to 1" for name in _WEIGHED if not 0 <= given.get(name, 0) <= 1)
 
 
 _MOST_NEEDS = 6
@@ -169,8 +148,6 @@ class CheckedQuery(NamedTuple):
 
 
 HYBRID, LEXICAL, VECTOR = "hybrid", "lexical", "vector"
-RERANKER = "reranker"
-"""The name of the re-ranker among the arms in `degraded`."""
 
 
 _REMARK_CHARACTERS = 80

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.errors import InvalidInput
 from app.foundation.db.database import Database
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
 from app.foundation.models.providers import NoopProvider
@@ -184,12 +183,6 @@ async def test_without_a_measured_model_there_is_no_probability_and_words_count(
         assert recall.probability is None
         assert recall.hits[0].explain["probability"] is None
     assert (await store.search("harbour of Oslo in Norway", NoopProvider(), min_probability=0.9)).hits == ()
-
-
-@pytest.mark.parametrize("value", [-0.1, 1.1])
-async def test_a_probability_beyond_its_range_is_refused(store: Store, value: float) -> None:
-    with pytest.raises(InvalidInput, match="min_probability: must be from 0 to 1"):
-        await store.search("dough", min_probability=value)
 
 
 async def found_by(store: Store, text: str) -> None:
