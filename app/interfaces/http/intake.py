@@ -1,14 +1,13 @@
 """`POST /api/memories`, `/api/memories:bulk`, `/api/reports`, `/api/imports`: storing memories and files."""
 
 import asyncio
-from base64 import b64decode
 from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from tempfile import NamedTemporaryFile
-from typing import IO, Annotated, Any
+from typing import Annotated, Any, NamedTuple
 from uuid import UUID
 
 from litestar import Controller, Request
@@ -74,7 +73,7 @@ class SentFile(Input):
 
     path: Annotated[str, Meta(min_length=1, max_length=URI_LIMIT, description="its absolute path there")]
     shown: Annotated[str, Meta(min_length=1, max_length=URI_LIMIT, description="the path that people see")]
-    content: Annotated[str, Meta(description="its bytes in Base64")]
+    content: Annotated[bytes, Meta(description="its bytes in Base64")]
     dated: datetime | None = None
     """The date of the judgement beside it, if there is one."""
 
@@ -99,7 +98,7 @@ class HarnessFile(Input):
     """A file of an earlier harness."""
 
     name: Annotated[str, Meta(min_length=1, max_length=URI_LIMIT, description="its name, for the answer")]
-    content: Annotated[str, Meta(description="the bytes of its SQLite store or JSON lines, in Base64")]
+    content: Annotated[bytes, Meta(description="the bytes of its SQLite store or JSON lines, in Base64")]
 
 
 @dataclass(slots=True)
@@ -110,12 +109,10 @@ class _Sent:
     updated: int = 0
     unchanged: int = 0
     rejected: list[RejectedLine] = field(default_factory=list)
-    refused: list[Rejection] = field(default_factory=list)
     ids: list[UUID | None] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Line:
+class _Line(NamedTuple):
     """A memory of a call."""
 
     number: int
@@ -146,9 +143,10 @@ class MemoriesController(MemoryViewsController):
         sent = _Sent(ids=[None])
         line = _Line(number=1, place=0, memory=data.with_facts())
         tenant = await call.tenant()
-        _note(call.metrics, [line], await call.services.write_gate.remember_batch(tenant, [line.memory]), sent)
-        if sent.refused:
-            raise as_error(sent.refused[0])
+        result = await call.services.write_gate.remember_batch(tenant, [line.memory])
+        _note(call.metrics, [line], result, sent)
+        if result.rejected:
+            raise as_error(result.rejected[0])
         return await _answer(call.services, tenant, sent, wait=wait)
 
     @post("/memories:bulk", request_max_body_size=None, operation_class=BulkOperation)
@@ -205,33 +203,23 @@ class ReportsController(Controller):
 
         A bad line or row is named and left out. Another import adds only what is new.
         """
-        content = await asyncio.to_thread(_decode_content, data.content, "content")
         target = await call.tenant()
         with NamedTemporaryFile(prefix="priors-import-") as file:
-            await asyncio.to_thread(_write_all, file, content)
+            await asyncio.to_thread(Path(file.name).write_bytes, data.content)
             found = await call.services.imports.import_file(target, Path(file.name))
         return replace(found, path=data.name)
-
-
-def _write_all(file: IO[bytes], content: bytes) -> None:
-    file.write(content)
-    file.flush()
 
 
 def _discovery_of(sent: SentFiles) -> Discovery:
     """Returns the files that were sent, as a search on this machine would find them.
 
     Raises:
-        InvalidInput: a path or a content is not valid.
+        InvalidInput: a path is not valid.
     """
     check(reason for file in sent.files for reason in unstorable({"path": file.path, "shown": file.shown}))
     files = [
-        ReportFile(
-            path=Path(file.path),
-            shown=without_secrets(PurePosixPath(file.shown)),
-            content=_decode_content(file.content, f"files[{number}].content"),
-        )
-        for number, file in enumerate(sent.files)
+        ReportFile(path=Path(file.path), shown=without_secrets(PurePosixPath(file.shown)), content=file.content)
+        for file in sent.files
     ]
     return Discovery(
         files={file.path: file for file in files},
@@ -241,13 +229,6 @@ def _discovery_of(sent: SentFiles) -> Discovery:
         gone=frozenset(sent.gone),
         dates={Path(file.path): file.dated for file in sent.files if file.dated is not None},
     )
-
-
-def _decode_content(content: str, field_name: str) -> bytes:
-    try:
-        return b64decode(content, validate=True)
-    except ValueError as error:
-        raise InvalidInput(field_name, f"is no Base64: {error}") from error
 
 
 async def _lines(request: Request[Any, Any, Any]) -> AsyncIterator[tuple[int, bytes | None]]:
@@ -310,7 +291,6 @@ def _vector_characters(memory: NewMemory) -> int:
 
 
 def _note(metrics: Metrics, batch: Sequence[_Line], result: Remembered, sent: _Sent) -> None:
-    sent.refused += result.rejected
     metrics.note_remembered(result)
     sent.stored += result.stored
     sent.updated += result.updated
