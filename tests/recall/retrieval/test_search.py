@@ -461,8 +461,8 @@ async def test_the_history_fits_its_budget_and_is_stable(store: Store) -> None:
 @pytest.mark.parametrize(
     ("change", "field"),
     [
-        ({"text": " "}, "query"), ({"text": "x" * 300_001}, "query"), ({"text": "a\0"}, "query"), ({"k": 0}, "k"),
-        ({"k": 10_000}, "k"), ({"preset": "best"}, "preset"), ({"agent": "a\ud800"}, "agent"),
+        ({"text": " "}, "query"), ({"text": "x" * 300_001}, "query"), ({"text": "a\0"}, "query"),
+        ({"preset": "best"}, "preset"), ({"agent": "a\ud800"}, "agent"),
         ({"filters": Filters(kinds=(cast("Kind", "poem"),))}, "filters.kinds[0]"),
         ({"now": datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=2)))}, "now"),
     ],
