@@ -176,7 +176,7 @@ async def start_with_history(call: Call, query: str, agent: str) -> list[PromptM
     Raises:
         InvalidInput: the query is empty or too long.
     """
-    asked = Query(text=query, k=3, agent=agent[:NAME_LIMIT] or None, purpose="history")
+    asked = Query(text=query, k=3, agent=agent or None, purpose="history")
     found, activation = await call.services.histories.with_cues(
         await call.tenant(), asked, budget_tokens=_PROMPT_TOKENS
     )

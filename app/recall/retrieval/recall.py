@@ -19,7 +19,7 @@ from app.recall.retrieval.rank.rank import Asking
 from app.storage.memories import filters
 from app.storage.memories.filters import Filters
 from app.storage.memories.gate import moment_reasons, unstorable
-from app.storage.memories.memory import Memory, in_utc
+from app.storage.memories.memory import NAME_LIMIT, Memory, in_utc
 from app.storage.recalls.store import Degradation, Explanation, HitLink
 from app.storage.tenants.workspace import Workspace, check_language
 
@@ -93,6 +93,8 @@ def _reasons(query: Query) -> Iterator[str]:
         yield "query: is empty; say what the history should be about"
     if len(query.text) > QUERY_LIMIT:
         yield f"query: has {len(query.text):,} characters; at most {QUERY_LIMIT:,} are taken"
+    if len(query.agent or "") > NAME_LIMIT:
+        yield f"agent: has more than {NAME_LIMIT} characters"
     yield from moment_reasons([("now", query.now)])
     check_language(query.language)
     names = {"agent": query.agent, "run_id": query.run_id, "language": query.language}
