@@ -196,10 +196,10 @@ def _fault(refused: str, kind: Any) -> FieldError:  # noqa: ANN401 - any type
     """Returns the fault that msgspec names of a value of this type."""
     match = _AT.match(refused)
     assert match is not None, "every part of the pattern is optional"  # noqa: S101
-    return FieldError(match["field"] or "", told(match["message"], kind))
+    return FieldError(match["field"] or "", with_choices(match["message"], kind))
 
 
-def told(message: str, kind: Any) -> str:  # noqa: ANN401 - any type
+def with_choices(message: str, kind: Any) -> str:  # noqa: ANN401 - any type
     """Returns msgspec's message, with the values that a type takes where it refuses one of them."""
     if not message.startswith(_INVALID):
         return message

@@ -24,7 +24,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 from msgspec.structs import replace
 
 from app.errors import Forbidden, InvalidInput, NotFound, Refused, StorageFull, Unavailable, check
-from app.foundation.text.data import UUID_EXAMPLE, FieldError, faults_of_json, sentence_of, told
+from app.foundation.text.data import UUID_EXAMPLE, FieldError, faults_of_json, sentence_of, with_choices
 from app.intake.runs.feedback.store import Rating
 from app.recall.retrieval.rank.presets import Weights
 from app.recall.retrieval.recall import Hit, IssueState
@@ -179,7 +179,7 @@ def _of_parameter(item: dict[str, Any], handler: HTTPRouteHandler) -> FieldError
     known = _parameters(handler).get(key)
     if known is None or not isinstance(known.kwarg_definition, ParameterKwarg):
         return FieldError(key, message)
-    return FieldError(known.kwarg_definition.name or key, told(message, known.annotation))
+    return FieldError(known.kwarg_definition.name or key, with_choices(message, known.annotation))
 
 
 @cache
