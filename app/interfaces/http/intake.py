@@ -180,7 +180,6 @@ class ReportsController(Controller):
 
         A log that has grown is given whole again: only what is new is stored.
         """
-        check(unstorable({"language": data.language or ""}))
         content = data.content.encode(errors="surrogatepass")
         options = IngestionOptions(language=data.language)
         outcome = await call.services.ingestions.ingest_content(await call.tenant(), data.path, content, options)
@@ -190,7 +189,6 @@ class ReportsController(Controller):
     @post("/reports:batch", request_max_body_size=_LOG_BODY_BYTES)
     async def ingest_files(self, call: ThisCall, data: JSONBody[SentFiles]) -> Ingestion:
         """Take in files of another machine, as `priors ingest` takes those of its own: also moved and deleted ones."""
-        check(unstorable({"language": data.language or ""}))
         options = IngestionOptions(language=data.language, dry_run=data.dry_run)
         found = await call.services.ingestions.ingest_found(await call.tenant(), _discovery_of(data), options)
         for outcome in found.outcomes:

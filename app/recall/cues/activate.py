@@ -27,7 +27,7 @@ from app.recall.cues.match import MOST_FILES, CueMatch, PlannedAct, find_matches
 from app.recall.cues.outcomes import HEEDED, IGNORED
 from app.recall.cues.render import Contradiction
 from app.recall.retrieval.judged import JudgedIssue, case_of_plan, issues_before, lines_of
-from app.storage.memories.gate import moment_reasons, unstorable
+from app.storage.memories.gate import unstorable
 from app.storage.memories.memory import in_utc, new_id
 from app.storage.tenants.workspace import Workspace
 
@@ -312,8 +312,7 @@ def check_plan(asked: PlanAsked) -> None:
     """
     if not asked.plan.strip():
         raise InvalidInput("plan", "is empty; say what you are about to do")
-    check(unstorable({name: getattr(asked, name) for name in ("plan", "files", "agent", "run_id")}))
-    check(moment_reasons([("as_of", asked.as_of)]))
+    check(unstorable({name: getattr(asked, name) for name in ("plan", "files", "agent", "run_id", "as_of")}))
 
 
 async def _vectors_of(provider: EmbeddingProvider, plans: Sequence[str]) -> tuple[Sequence[_PlanVectors], str]:

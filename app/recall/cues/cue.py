@@ -11,7 +11,7 @@ from uuid import UUID
 from msgspec import Meta, Struct
 
 from app.foundation.text.data import read_toml
-from app.storage.memories.gate import moment_reasons, unstorable
+from app.storage.memories.gate import unstorable
 from app.storage.memories.memory import in_utc
 
 CORRECTION, PREFERENCE, PRECEDENT, PROCEDURE = "correction", "preference", "precedent", "procedure"
@@ -198,7 +198,7 @@ def objections(cue: NewCue) -> Iterator[str]:
 def _time_reasons(cue: NewCue) -> Iterator[str]:
     moments = [("valid_from", cue.valid_from), ("valid_until", cue.valid_until)]
     moments += [("evidence.at", item.at) for item in cue.evidence]
-    outside = list(moment_reasons(moments))
+    outside = [reason for name, moment in moments for reason in unstorable(moment, name)]
     yield from outside
     if not outside and cue.valid_from and cue.valid_until and in_utc(cue.valid_until) <= in_utc(cue.valid_from):
         yield "valid_until: must be after valid_from"

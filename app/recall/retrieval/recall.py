@@ -18,7 +18,7 @@ from app.recall.retrieval.rank.presets import DEFAULT, PRESETS, Preset, Weights
 from app.recall.retrieval.rank.rank import Asking
 from app.storage.memories import filters
 from app.storage.memories.filters import Filters
-from app.storage.memories.gate import moment_reasons, unstorable
+from app.storage.memories.gate import unstorable
 from app.storage.memories.memory import NAME_LIMIT, Memory, in_utc
 from app.storage.recalls.store import Degradation, Explanation, HitLink
 from app.storage.tenants.workspace import Workspace, check_language
@@ -95,10 +95,9 @@ def _reasons(query: Query) -> Iterator[str]:
         yield f"query: has {len(query.text):,} characters; at most {QUERY_LIMIT:,} are taken"
     if len(query.agent or "") > NAME_LIMIT:
         yield f"agent: has more than {NAME_LIMIT} characters"
-    yield from moment_reasons([("now", query.now)])
     check_language(query.language)
     names = {"agent": query.agent, "run_id": query.run_id, "language": query.language}
-    yield from unstorable({"query": query.text, **names})
+    yield from unstorable({"query": query.text, "now": query.now, **names})
     if query.filters:
         filters.check(query.filters)
     if query.preset not in PRESETS:

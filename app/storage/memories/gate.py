@@ -1,9 +1,8 @@
 """Decides whether a memory is stored: sizes and ranges, worthless text, injections; and masks its secrets. Pure."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from typing import Any, NamedTuple
 
 import msgspec
@@ -87,12 +86,6 @@ def tag_reasons(tags: Sequence[str]) -> Iterator[str]:
     """Yields the reason why a memory cannot have these tags."""
     if any(not tag.strip() or len(tag) > TAG_LIMIT for tag in tags):
         yield f"tags: each has 1 to {TAG_LIMIT} characters"
-
-
-def moment_reasons(moments: Iterable[tuple[str, datetime | None]]) -> Iterator[str]:
-    """Yields the reasons why a database cannot hold these moments, each given with the name of its field."""
-    for name, moment in moments:
-        yield from unstorable(moment, name)
 
 
 _BOILERPLATE_CHARACTERS = 160
