@@ -10,6 +10,7 @@
     │   │   └── ConnectionsInUse
     │   ├── StorageFull
     │   ├── EmbeddingUnavailable
+    │   ├── RerankerUnavailable
     │   ├── LLMUnavailable
     │   ├── TokenizerUnavailable
     │   └── GraphUnavailable
@@ -96,6 +97,10 @@ class StorageFull(Unavailable):
 
 class EmbeddingUnavailable(Unavailable):
     """The embedding provider did not give vectors; retrieval goes on by words alone."""
+
+
+class RerankerUnavailable(Unavailable):
+    """The re-ranker gave no scores; the ranking stays as it is without it."""
 
 
 class LLMUnavailable(Unavailable):

@@ -70,6 +70,9 @@ class Settings:
     """Key of a remote provider."""
     embedding_dimension: int = 384
     """Numbers in a vector of the embedding model, checked when it is loaded."""
+    reranker: str = ""
+    """A cross-encoder that fastembed knows, which scores the best hits again; if empty, there is no re-ranking.
+    Its files are those of the folder `reranker` in the data directory, else the hub's."""
     llm_base_url: str = ""
     """An OpenAI-compatible endpoint that compresses runs; if empty, runs are compressed by extraction."""
     llm_api_key: str = ""

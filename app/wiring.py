@@ -8,7 +8,8 @@ from functools import cached_property, partial
 from typing import Protocol, TypeAlias, TypeVar
 
 from app.foundation.db.database import Database
-from app.foundation.models.protocols import Chat, EmbeddingProvider, TokenCounter
+from app.foundation.models.local import reranker_from
+from app.foundation.models.protocols import Chat, EmbeddingProvider, Reranker, TokenCounter
 from app.foundation.models.providers import chat_from
 from app.foundation.models.tokens import BundledTokenCounter, Counting
 from app.foundation.postgres.embedded import EmbeddedPostgres
@@ -76,6 +77,8 @@ class Services:
     provider: EmbeddingProvider
     """The embedding provider, not started yet; `await provider.start()` loads its model."""
     counter: TokenCounter
+    reranker: Reranker | None = None
+    """Scores the best hits again; None if no re-ranker is configured."""
     chat: Chat | None = None
     """The language model that compresses runs; None if no model is configured."""
     revive: Revive | None = None
@@ -98,6 +101,7 @@ class Services:
         return Retrieval(
             database=self.database,
             provider=self.provider,
+            reranker=self.reranker,
             mask_secrets=self.settings.mask_secrets,
             explore=self.settings.explore,
         )
@@ -162,6 +166,7 @@ class Services:
             database=self.database,
             provider=self.provider,
             counting=self.counting,
+            reranker=self.reranker,
             mask_secrets=self.settings.mask_secrets,
         )
 
@@ -334,6 +339,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             database=database,
             provider=_close_at_end(stack, following_provider(settings)),
             counter=BundledTokenCounter(),
+            reranker=_close_at_end(stack, reranker_from(settings)),
             chat=_close_at_end(stack, chat_from(settings)),
             revive=revive,
         )

@@ -652,6 +652,8 @@ class HistoryInput(Struct, frozen=True, kw_only=True):
     preset: str | UnsetType = UNSET
     query: str
     """What is asked, in plain words: what is to be done, such as the `task` of a run, or a question."""
+    rerank: bool | None | UnsetType = UNSET
+    """True: the re-ranker reads the best hits once more; without it, where one is configured."""
     run_id: str | None | UnsetType = UNSET
     stable: bool | UnsetType = UNSET
     """Continue the run's previous stable section: what it showed keeps its place and bytes as long as there is room, and what is new follows, so that a model server's prefix cache can reuse it; needs run_id."""
@@ -1600,6 +1602,8 @@ class SearchInput(Struct, frozen=True, kw_only=True):
     preset: str | UnsetType = UNSET
     query: str
     """What is asked, in plain words: what is to be done, such as the `task` of a run, or a question."""
+    rerank: bool | None | UnsetType = UNSET
+    """True: the re-ranker reads the best hits once more; without it, where one is configured."""
     run_id: str | None | UnsetType = UNSET
     trial: bool | UnsetType = UNSET
     """A person tries out what an agent would get: logged with the purpose `trial`."""

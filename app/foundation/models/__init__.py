@@ -1,1 +1,1 @@
-"""Embedding models, the chat model and the tokenizer, each behind one protocol."""
+"""Embedding models, the re-ranker, the chat model and the tokenizer, each behind one protocol."""

@@ -1,4 +1,4 @@
-"""Protocols of the embedding providers, the chat model and the token counter; the breaker.
+"""Protocols of the embedding providers, the re-ranker, the chat model and the token counter; the breaker.
 
 Libraries of circuit breakers (aiobreaker, circuitbreaker, purgatory and pybreaker were read) let a caller try from time
 to time whether the service is back, and that caller waits. None tries in the background; without their half-open state
@@ -174,6 +174,22 @@ async def embed_words(provider: EmbeddingProvider, query: str) -> QueryVectors:
     if isinstance(provider, TokenEmbedder):
         return await provider.embed_words(query)
     return await provider.embed_query(query), None
+
+
+class Reranker(Protocol):
+    """Scores texts for a query; the model reads each text together with the query."""
+
+    async def scores(self, query: str, texts: Sequence[str]) -> list[float]:
+        """Returns a score for each text, on any scale: higher is better, and 0 means even odds.
+
+        Raises:
+            RerankerUnavailable: the model gives no scores now.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Releases threads."""
+        ...
 
 
 class Chat(Protocol):

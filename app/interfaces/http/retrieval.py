@@ -66,6 +66,12 @@ _HalfLife = Annotated[
     float,
     Meta(gt=0, le=LONGEST_HALF_LIFE, description="days after which recency is half way to its floor; without it 365"),
 ]
+_Rerank = Annotated[
+    bool | None,
+    Meta(description="true: the re-ranker reads the best hits once more; without it, where one is configured"),
+]
+
+
 _Trial = Annotated[
     bool, Meta(description="a person tries out what an agent would get: logged with the purpose `trial`")
 ]
@@ -100,6 +106,7 @@ class QueryInput(Input, kw_only=True):
     min_probability: _MinProbability | None = None
     half_life_days: _HalfLife | None = None
     now: Now = None
+    rerank: _Rerank = None
     trial: _Trial = False
     user: User = ""
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from app.errors import EmbeddingUnavailable, InvalidInput, NotFound, check
 from app.foundation.db.database import Database
-from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
+from app.foundation.models.protocols import EmbeddingProvider, Reranker, TokenCounter
 from app.foundation.models.tokens import Counting
 from app.foundation.safety.secrets import masked_values
 from app.recall.context import store
@@ -108,6 +108,7 @@ class Contexts:
     database: Database
     provider: EmbeddingProvider
     counting: Counting
+    reranker: Reranker | None = None
     mask_secrets: bool = True
 
     async def make(
@@ -162,6 +163,7 @@ class Contexts:
             request=request,
             now=in_utc(asked_at),
             mask=self.mask_secrets,
+            reranker=self.reranker,
         )
 
     async def compile(

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from app.errors import InvalidInput, PriorsError
 from app.foundation.db.database import Database
-from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
+from app.foundation.models.protocols import EmbeddingProvider, Reranker, TokenCounter
 from app.foundation.text.words import in_one_line
 from app.intake.sessions.browse import Sessions
 from app.intake.sessions.prepare import act
@@ -67,6 +67,7 @@ class Hydration:
     request: ContextRequest
     now: datetime
     mask: bool = True
+    reranker: Reranker | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +151,9 @@ async def _find_related(call: Hydration, source: str, kinds: tuple[Kind, ...]) -
         purpose=_PURPOSE,
         now=call.now,
     )
-    retrieval = Retrieval(database=call.database, provider=call.provider, mask_secrets=call.mask)
+    retrieval = Retrieval(
+        database=call.database, provider=call.provider, reranker=call.reranker, mask_secrets=call.mask
+    )
     finding = await retrieval.find(call.workspace, query, suspects=False)
     near = [hit for hit in finding.hits if _is_near(hit, strategy.semantic_threshold)]
     return Hydrated(

@@ -209,7 +209,7 @@ def _recall(finding: UnloggedRecall, hits: Sequence[Hit]) -> Recall:
     )
 
 
-_OPTIONS = ("weights", "min_probability", "half_life_days", "now")
+_OPTIONS = ("weights", "min_probability", "half_life_days", "now", "rerank")
 """Options of a query that the log has where they were given."""
 
 

@@ -54,6 +54,8 @@ class Query:
     now: datetime | None = None
     """The moment to which `last week` and ages are relative, in its own time zone or UTC; None stands for the
     present."""
+    rerank: bool | None = None
+    """True if the re-ranker scores the best hits again; None if it does so only when one is configured."""
 
     @property
     def moment(self) -> datetime:
@@ -149,6 +151,8 @@ class CheckedQuery(NamedTuple):
 
 
 HYBRID, LEXICAL, VECTOR = "hybrid", "lexical", "vector"
+RERANKER = "reranker"
+"""The name of the re-ranker among the arms in `degraded`."""
 
 
 _REMARK_CHARACTERS = 80

@@ -9,11 +9,11 @@ from itertools import islice
 from typing import Any
 from uuid import UUID
 
-from app.errors import EmbeddingUnavailable
+from app.errors import EmbeddingUnavailable, RerankerUnavailable
 from app.foundation.db.database import Database
 from app.foundation.db.session import Session
 from app.foundation.models.bundled import DEFAULT_MODEL
-from app.foundation.models.protocols import EmbeddingProvider, Matrix, Vector, embed_words
+from app.foundation.models.protocols import EmbeddingProvider, Matrix, Reranker, Vector, embed_words
 from app.foundation.safety.secrets import masked_values
 from app.foundation.text.dates import Period, in_words, period_asked
 from app.foundation.text.words import is_latin
@@ -33,11 +33,12 @@ from app.recall.retrieval.passages import NOTHING, ProbableHits, with_passages
 from app.recall.retrieval.rank.asking import needs_of, words_of_place
 from app.recall.retrieval.rank.features import drop_duplicates
 from app.recall.retrieval.rank.pasted import need_of
-from app.recall.retrieval.rank.presets import Preset
+from app.recall.retrieval.rank.presets import MOST_RERANKED, Preset, rerank_by_quality
 from app.recall.retrieval.rank.rank import Asking, Candidate, HitText, Ranked, rank_pool, reread
 from app.recall.retrieval.recall import (
     HYBRID,
     LEXICAL,
+    RERANKER,
     VECTOR,
     CheckedQuery,
     Hit,
@@ -50,7 +51,7 @@ from app.recall.retrieval.texts import StoredText, read, replaced_by
 from app.storage.effects import influences_of
 from app.storage.index.following import speaking
 from app.storage.index.models import StoredModel
-from app.storage.index.vectors import as_literal
+from app.storage.index.vectors import as_literal, embedded_text
 from app.storage.links.relations import SAME_TASK
 from app.storage.recalls.store import Degradation, HitLink
 from app.storage.tenants.workspace import Workspace, configuration
@@ -66,17 +67,25 @@ _READ_AT_ONCE = 100_000
 other request waits."""
 
 
-async def _found_hits(call: CheckedQuery, question: ArmQuery) -> ProbableHits:
-    """Returns the hits in their final order."""
+async def _found_hits(
+    call: CheckedQuery, question: ArmQuery, reranker: Reranker | None
+) -> tuple[ProbableHits, tuple[Degradation, ...]]:
+    """Returns the hits in their final order, and the degradation of the re-ranker."""
     query, preset = call.query, call.preset
     if call.newest:
         async with call.database.session(call.workspace, reading=True) as session:
-            return ProbableHits(await find_recorded(session, call, question, query.k + call.spare), None)
+            return ProbableHits(await find_recorded(session, call, question, query.k + call.spare), None), ()
     most = max(query.k, _MOST_READ) if call.passages else query.k + call.spare
     most = most if preset.most is None else min(most, preset.most)
     # Hits that are not likely enough are left out, so that more are read.
-    found = await _hits(call, question, max(most, _MOST_READ) if query.min_probability else most)
-    return found._replace(hits=found.hits[:most])
+    read = max(most, _MOST_READ) if query.min_probability else most
+    # Presets that follow another recipe are not re-ranked, unless the query asks for it.
+    if not (reranker is not None and preset.text_features is not None if query.rerank is None else query.rerank):
+        found = await _hits(call, question, read)
+        return found._replace(hits=found.hits[:most]), ()
+    found = await _hits(call, question, max(read, MOST_RERANKED))
+    hits, missing = await _rerank_hits(reranker, call, found.hits)
+    return found._replace(hits=hits[:most]), missing
 
 
 async def _hits(call: CheckedQuery, question: ArmQuery, wanted: int) -> ProbableHits:
@@ -202,6 +211,24 @@ def _issues(stored: StoredText) -> dict[str, Any]:
     return {"issues": issues, "stated_issues": len(stored.issues) if issues else 0}
 
 
+async def _rerank_hits(
+    reranker: Reranker | None, call: CheckedQuery, hits: tuple[Hit, ...]
+) -> tuple[tuple[Hit, ...], tuple[Degradation, ...]]:
+    """Returns the hits in the re-ranker's order, or unchanged with the reason. It holds no connection."""
+    if reranker is None:
+        return hits, (Degradation(arm=RERANKER, reason="none is configured; set PRIORS_RERANKER", silent=True),)
+    if not hits:
+        return hits, ()
+    texts = [embedded_text(hit.title, hit.body) for hit in hits[:MOST_RERANKED]]
+    try:
+        with span("recall.rerank", texts=len(texts)):
+            scores = await reranker.scores(call.query.text, texts)
+    except RerankerUnavailable as error:
+        return hits, (Degradation(arm=RERANKER, reason=str(error), silent=True),)
+    order = rerank_by_quality([hit.explain for hit in hits], scores, call.preset.weights)
+    return tuple(replace(hits[place], score=parts["score"] or 0.0, explain=parts) for place, parts in order), ()
+
+
 _SEARCHED_AT_ONCE = 20_000
 """Characters of a request that are searched for its need on the event loop, in 1 to 60 ms."""
 _MASKED_AT_ONCE = 500
@@ -214,6 +241,8 @@ class Retrieval:
 
     database: Database
     provider: EmbeddingProvider
+    reranker: Reranker | None = None
+    """Scores the best hits again; None if none is configured."""
     mask_secrets: bool = True
     """True if the log has no secrets of a query."""
     explore: float = 0.0
@@ -268,7 +297,8 @@ class Retrieval:
             question, degraded = await self._with_vectors(call, question, embedded, query.text)
             both = question.words is not None and call.preset.nearest is None
             mode = LEXICAL if question.vector is None else HYBRID if both else VECTOR
-            found = await _found_hits(call, question)
+            found, missing = await _found_hits(call, question, self.reranker)
+            degraded = (*degraded, *missing)
         return UnloggedRecall(
             workspace=workspace,
             query=loggable,

@@ -51,7 +51,7 @@ def parts_of(score: float, explain: Mapping[str, Any], quality_weight: float | N
     """Returns the parts of a score, whatever preset and weights made it: their sum is the score.
 
     score = (w_rel · relevance + w_qual · qual_weight) · q_adjust · recency + what is added. The first summand follows
-    from the others, so that it is right for each weight of relevance.
+    from the others, so that it is right for each weight of relevance and after a re-ranker.
     """
     added = {name: _number(explain, name) for name in _ADDED}
     ratings, age = (_number(explain, name, 1.0) for name in ("q_adjust", "recency"))

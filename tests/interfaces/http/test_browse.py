@@ -223,6 +223,18 @@ async def test_when_it_is_asked_can_be_given_with_the_query(client: httpx.AsyncC
     assert (refused.status_code, refused.json()["errors"][0]["field"]) == (400, "now")
 
 
+async def test_a_re_ranker_that_is_asked_for_and_missing_is_named(client: httpx.AsyncClient) -> None:
+    given = {"kind": "note", "body": "Kerosene lamps stood beside the harbour office."}
+    (await client.post("/api/memories", json=given)).raise_for_status()
+    for path in ("/api/search", "/api/history"):
+        answer = (await client.post(path, json={"query": "kerosene lamps", "rerank": True})).json()
+        (missing,) = (item for item in answer["degraded"] if item["arm"] == "reranker")
+        assert "PRIORS_RERANKER" in missing["reason"]
+        assert answer["hits"][0]["body"] == given["body"]
+        plain = (await client.post(path, json={"query": "kerosene lamps"})).json()
+        assert all(item["arm"] != "reranker" for item in plain["degraded"])
+
+
 async def test_weights_can_be_given_with_the_query(client: httpx.AsyncClient) -> None:
     for score in (2, 9):
         body = f"Producers are verified in the register, said the judge of run {score}."

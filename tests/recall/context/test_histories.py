@@ -1,5 +1,6 @@
 """What a history says of a request: what holds now, the state of a case, silence, and each of several needs."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,9 +64,19 @@ async def tea(
     return store
 
 
-async def told(store: Store, text: str, **given: Any) -> History:
+class Even:
+    """A re-ranker for which all texts are equal."""
+
+    async def scores(self, query: str, texts: Sequence[str]) -> list[float]:
+        return [0.0 for _ in texts] if query else []
+
+    async def close(self) -> None:
+        """Has nothing to release."""
+
+
+async def told(store: Store, text: str, *, reranker: Even | None = None, **given: Any) -> History:
     query = Query(text=text, k=3, purpose="history", **given)
-    retrieval = Retrieval(database=store.database, provider=store.provider)
+    retrieval = Retrieval(database=store.database, provider=store.provider, reranker=reranker)
     histories = Histories(retrieval=retrieval, provider=store.provider, counter=store.counter)
     return await histories.get(store.workspace, query, budget_tokens=500)
 
@@ -85,9 +96,11 @@ async def test_who_plans_the_next_version_is_told_the_state_of_the_case_first(te
     assert any("auctions.md" in other for other in others)
 
 
-async def test_the_state_of_a_case_passes_the_filters(tea: Store) -> None:
+async def test_the_state_of_a_case_passes_the_filters_and_a_reranker(tea: Store) -> None:
     chunks = await told(tea, PLAN, filters=Filters(kinds=("chunk",)))
     assert {hit.memory.kind for hit in chunks.recall.hits} == {"chunk"}
+    again = await told(tea, PLAN, reranker=Even(), rerank=True)
+    assert "reopened in v6" in again.markdown.split("```\n")[1]
 
 
 @pytest.mark.parametrize("preset", ["default", "classic"])

@@ -5,13 +5,15 @@ import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from app.errors import InvalidInput
 from app.foundation.db.database import Database
-from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
+from app.foundation.models.local import CrossEncoder
+from app.foundation.models.protocols import EmbeddingProvider, Reranker, TokenCounter
 from app.foundation.models.providers import NoopProvider
 from app.foundation.models.remote import RemoteProvider
 from app.recall.retrieval import arms, candidates
@@ -30,6 +32,7 @@ from app.storage.recalls.service import Recalls
 from app.storage.tenants.service import Workspaces
 from app.storage.tenants.workspace import UNMADE, Workspace
 from tests.conftest import histories_of, workspace_in
+from tests.fakes.cross_encoder import MODEL, OFFSET, write_cross_encoder
 from tests.fakes.embeddings import Endpoint
 from tests.fakes.pauses import Pauses
 from tests.fakes.providers import Down, Other
@@ -70,9 +73,10 @@ class Store:
         query: str,
         *,
         provider: EmbeddingProvider | None = None,
+        reranker: Reranker | None = None,
         **options: Any,
     ) -> Recall:
-        return await Retrieval(database=self.database, provider=provider or self.provider).search(
+        return await Retrieval(database=self.database, provider=provider or self.provider, reranker=reranker).search(
             self.workspace, Query(text=query, **{"k": 5, **options})
         )
 
@@ -255,6 +259,44 @@ async def test_an_answer_goes_before_its_question(empty: Store) -> None:
     answer, question = (await empty.ask("puppy of the family", k=2)).hits
     assert [answer.body, question.body] == turns[1::-1]
     assert (answer.explain["turn"] or 0) > 0 > (question.explain["turn"] or 0)
+
+
+async def test_a_re_ranker_reads_the_best_hits_once_more(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.foundation.models.local.LONGEST_WAIT", None)
+    reranker = CrossEncoder(tmp_path, model=MODEL, folder=str(write_cross_encoder(tmp_path / "model")))
+    query = "scout actors, market size, judge points, listicle pages"
+    before = await store.ask(query)
+    recall = await store.ask(query, reranker=reranker)
+    assert (recall.degraded, len(recall.hits)) == ((), len(before.hits))
+    assert len(before.hits) > 1
+    found = {hit.title: hit for hit in recall.hits}
+    shared = {title: (hit.explain["reranker"] or 0.0) + OFFSET for title, hit in found.items()}
+    assert recall.hits[0].title == max(shared, key=shared.__getitem__) == "sources"
+    assert shared["sources"] > shared["scout"] >= len({"scout", "actors", "market"})
+    for hit in before.hits:
+        assert "reranker" not in hit.explain
+        assert found[hit.title].explain["before_reranking"] == pytest.approx(hit.explain["relevance"])
+    logged = await Recalls(database=store.database).get(store.workspace, recall.recall_id)
+    assert logged.hits[0].explain["reranker"] == found["sources"].explain["reranker"]
+    (best,) = (await store.ask(query, reranker=reranker, k=1)).hits
+    assert best.title == "sources"
+    for left in ({"rerank": False}, {"preset": "classic"}):
+        assert all("reranker" not in hit.explain for hit in (await store.ask(query, reranker=reranker, **left)).hits)
+    assert len((await store.ask(query, reranker=reranker, preset="classic", rerank=True)).hits) <= 4
+    await reranker.close()
+
+
+async def test_a_re_ranker_that_cannot_serve_is_named_and_changes_nothing(store: Store, tmp_path: Path) -> None:
+    query = "judge took points"
+    plain = await store.ask(query)
+    for reranker, reason in ((None, "PRIORS_RERANKER"), (CrossEncoder(tmp_path, model="nobody/nothing"), "nobody")):
+        recall = await store.ask(query, reranker=reranker, rerank=True)
+        (missing,) = recall.degraded
+        assert (missing.arm, missing.silent, recall.mode) == ("reranker", True, "hybrid")
+        assert reason in missing.reason
+        assert titles(recall) == titles(plain)
 
 
 async def test_neighbours_of_a_hit_are_lifted(empty: Store) -> None:

@@ -260,7 +260,7 @@ class Reasons:
             raise InvalidInput("subject", "has no words; name what was decided on, such as “API versioning”")
         # The least probability of a hit stands in place of the search's own thresholds: the question's decides here.
         filters = Filters(kinds=KINDS)
-        query = Query(text=asked, k=1, filters=filters, purpose="why", min_probability=0.0)
+        query = Query(text=asked, k=1, filters=filters, purpose="why", rerank=False, min_probability=0.0)
         finding = await Retrieval(database=self.database, provider=self.provider).find(
             workspace, query, suspects=False, passages=True
         )

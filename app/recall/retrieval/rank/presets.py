@@ -1,6 +1,7 @@
 """The presets: named recipes for ranking, with their weights, their thresholds, and how quality and age count. Pure."""
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import mul
 from typing import NamedTuple
@@ -95,6 +96,45 @@ def rank(
     value = (weights.relevance * relevance + weights.quality * weight) * adjustment * fresh + role
     gain = _MOST_OF_AN_INFLUENCE * influence
     return Rank(value + gain, relevance, weight, adjustment, fresh, role, gain)
+
+
+MOST_RERANKED = 24
+"""Most hits that the re-ranker scores: each takes a run of a large model, and later hits would seldom move to the
+front."""
+RERANKER_SHARE = 0.5
+"""Share of the re-ranker's score in the relevance. Half, because it was not measured (benchmarks/retrieval.md)."""
+
+Components = Mapping[str, float | None]
+"""Every component of a hit's score, by name."""
+
+
+def rerank_by_quality(
+    hits: Sequence[Components], scores: Sequence[float], weights: Weights
+) -> list[tuple[int, dict[str, float | None]]]:
+    """Returns the hits in their new order, each by its earlier place and with its new components.
+
+    `scores` belong to the first hits; a hit without a score counts as the worst scored one. Each score becomes a
+    probability, and then a share of the best probability, on the scale of relevance. Ratings, judgement and age count
+    as before.
+    """
+    if not scores:
+        return list(enumerate(map(dict, hits)))
+    known = [logistic(score) for score in scores]
+    best = max(known) or 1.0
+    fits = [*(value / best for value in known), *[min(known) / best] * (len(hits) - len(known))]
+    raw = [*scores, *[None] * (len(hits) - len(known))]
+    again = [_reranked_components(hit, fit, score, weights) for hit, fit, score in zip(hits, fits, raw, strict=True)]
+    return sorted(enumerate(again), key=lambda item: -(item[1]["score"] or 0.0))
+
+
+def _reranked_components(
+    parts: Components, fit: float, score: float | None, weights: Weights
+) -> dict[str, float | None]:
+    before = parts.get("relevance") or 0.0
+    relevance = (1 - RERANKER_SHARE) * before + RERANKER_SHARE * fit
+    factor = weights.relevance * (parts.get("q_adjust") or 0.0) * (parts.get("recency") or 0.0)
+    value = (parts["score"] or 0.0) + factor * (relevance - before)
+    return {**parts, "score": value, "relevance": relevance, "before_reranking": before, "reranker": score}
 
 
 def logistic(score: float) -> float:
