@@ -31,6 +31,7 @@ from app.storage.tenants.workspace import Workspace
 FEW, MOST = 600, 4_000
 """Default number of memories of a map, and the largest one. UMAP compares fewer than 4,096 with each other; for more it
 would compile another search for half a minute."""
+_EVERY_KIND = ""
 _LACKING = 0.1
 """Share of the memories that may be missing from a map; with more missing it is drawn again when it is asked for."""
 _LONGEST_SECONDS = 300.0
@@ -47,7 +48,7 @@ logger = structlog.get_logger()
 class MapQuestion:
     """The options of a map."""
 
-    kind: str = ""
+    kind: str = _EVERY_KIND
     limit: int = FEW
     refresh: bool = False
     """True for another map than the stored one."""

@@ -2,7 +2,7 @@
 
 import json
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,6 +33,14 @@ def ingest(
     Changes: stores new and changed chunks and turns, retires the chunks of deleted reports. A file that cannot be
     taken in is named with its reason, stops nothing, and makes the exit code 1. Files of other suffixes are counted.
     """
+    result = _send(place, paths, language, dry_run=dry_run, as_json=as_json)
+    raise typer.Exit(int(bool(result.failed)))
+
+
+def _send(
+    place: PlaceOptions, paths: Sequence[Path], language: str | None, *, dry_run: bool, as_json: bool
+) -> Ingestion:
+    """Sends the files to the service, or to the application in this process; prints what came of them."""
     with place.client(makes_store=not dry_run) as client, Shown("taking in", quiet=as_json) as shown:
         sending = Sending(
             client=client,
@@ -56,7 +64,7 @@ def ingest(
     if stored.waiting or week.unread:
         pending = f"vectors of {stored.waiting:,} texts, lessons of {week.unread:,} sessions"
         typer.echo(f"still to be made: {pending}, by a worker: `priors run`, or `priors worker --once`", err=True)
-    raise typer.Exit(int(bool(result.failed)))
+    return result
 
 
 def _show(result: Ingestion, *, as_json: bool) -> None:
