@@ -298,7 +298,7 @@ async def test_the_desk_says_at_once_if_memory_helped(open_panel: Open, seeded: 
 async def test_the_bar_sums_up_to_the_score_with_each_preset(open_panel: Open, seeded: str) -> None:
     page = await tried(await open_panel(within=seeded), "market of pet insurance in Brazil")
     drawer = page.get_by_role("dialog", name="Try")
-    for preset in ("default", "classic"):
+    for preset in ("default", "classic", "ranks"):
         await drawer.get_by_label("Preset").select_option(preset)
         await drawer.get_by_role("button", name="Ask").click()
         # Until the answer is there, the one before it stays on the page.

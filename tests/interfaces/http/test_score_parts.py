@@ -30,7 +30,7 @@ async def _stored(client: httpx.AsyncClient, services: Services) -> list[str]:
     return ids
 
 
-@pytest.mark.parametrize("preset", ["default", "classic"])
+@pytest.mark.parametrize("preset", ["default", "classic", "ranks"])
 @pytest.mark.parametrize("weights", [None, {"relevance": 0.2, "quality": 0.8}, {"relevance": 1, "quality": 0}])
 async def test_the_parts_of_a_hit_add_up(
     client: httpx.AsyncClient, services: Services, preset: str, weights: dict[str, float] | None

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.recall.retrieval.rank.features import ArmScores, Blend, relevances
+from app.recall.retrieval.rank.features import ArmScores, Blend, reciprocal_ranks, relevances
 
 ALONE = Blend(lexical=0.6, next=0, second=0, source_lexical=0, source_vector=0)
 
@@ -76,6 +76,12 @@ def test_a_memory_from_the_time_that_the_query_names_gains_its_share() -> None:
     assert both.evidence == pytest.approx(both.fused + both.neighbours + both.source + both.named + both.dated)
 
 
+def test_reciprocal_ranks_prefer_what_both_arms_found() -> None:
+    both, words, meaning = reciprocal_ranks([evidence(0.5, 5.0), evidence(None, 9.0), evidence(0.9, 0.0)])
+    assert both > words
+    assert both > meaning
+
+
 POOLS = st.lists(
     st.builds(
         evidence,
@@ -96,3 +102,9 @@ def test_the_order_of_the_pool_does_not_matter(pool: list[ArmScores], full_match
     crooked = relevances([pool[place] for place in shuffled], full_match=full_match)
     assert [straight[place].value for place in shuffled] == pytest.approx([item.value for item in crooked])
     assert all(0 <= item.value <= 1 for item in straight)
+
+
+def test_fusion_by_rank_is_a_choice() -> None:
+    blend = Blend(by_rank=True, next=0, second=0, source_lexical=0, source_vector=0)
+    pool = [evidence(0.5, 5.0), evidence(0.4, 9.0)]
+    assert [item.fused for item in relevances(pool, full_match=9.0, blend=blend)] == reciprocal_ranks(pool)

@@ -139,7 +139,7 @@ async def test_an_answer_without_hits_says_how_improbable_it_was(store: Store) -
         assert recall.probability < 0.35
 
 
-@pytest.mark.parametrize("preset", ["default", "classic", "closest"])
+@pytest.mark.parametrize("preset", ["default", "ranks", "classic", "closest"])
 async def test_each_hit_has_the_probability_that_the_query_asks_for(store: Store, preset: str) -> None:
     about = "How long is bread dough kneaded?"
     everything = await store.search(about, preset=preset, min_probability=0)

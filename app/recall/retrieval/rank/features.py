@@ -61,6 +61,8 @@ class Blend:
     dated: float = _IN_USE["dated"]
     links: Mapping[str, float] = field(default_factory=lambda: SPREADING)
     """If empty, links do not count."""
+    by_rank: bool = False
+    """True if reciprocal ranks are fused instead of the scores."""
 
 
 DEFAULT_BLEND = Blend()
@@ -197,8 +199,11 @@ def relevances(pool: Sequence[ArmScores], *, full_match: float, blend: Blend = D
     """
     vector = [0.0 if not item.similarity or item.similarity < 0 else min(1.0, item.similarity) for item in pool]
     lexical = _lexical(pool, full_match)
-    share = _lexical_share(pool, full_match, blend)
-    fused = [share * words + (1 - share) * meaning for words, meaning in zip(lexical, vector, strict=True)]
+    if blend.by_rank:
+        fused = reciprocal_ranks(pool)
+    else:
+        share = _lexical_share(pool, full_match, blend)
+        fused = [share * words + (1 - share) * meaning for words, meaning in zip(lexical, vector, strict=True)]
     neighbours = _from_neighbours(pool, fused, blend)
     sources = _from_source(pool, lexical, vector, blend)
     found = [own + beside + above for own, beside, above in zip(fused, neighbours, sources, strict=True)]
@@ -226,6 +231,16 @@ def _lexical(pool: Sequence[ArmScores], full_match: float) -> list[float]:
         return [min(1.0, share) for share in shares]
     rest = 1 - _KNEE
     return [share if share <= _KNEE else 1 - rest * exp((_KNEE - share) / rest) for share in shares]
+
+
+def reciprocal_ranks(pool: Sequence[ArmScores], *, constant: float = 60.0) -> list[float]:
+    """Fuses both arms by reciprocal ranks, from 0 to 1. Cormack, Clarke and Büttcher 2009, with their k = 60."""
+    totals = [0.0] * len(pool)
+    for scores in ([item.similarity for item in pool], [item.bm25 or None for item in pool]):
+        found = sorted((-score, place) for place, score in enumerate(scores) if score is not None)
+        for order, (_, place) in enumerate(found, start=1):
+            totals[place] += (constant + 1) / (constant + order) / 2
+    return totals
 
 
 def _lexical_share(pool: Sequence[ArmScores], full_match: float, blend: Blend) -> float:

@@ -332,6 +332,9 @@ CLASSIC = Preset(
 """The original recipe to the letter: the 12 nearest, no recency, deduplicated by title, the best 4; 8 terms are
 looked up where there are no vectors."""
 
+_RANKS = Preset(name="ranks", weights=Weights(), blend=Blend(by_rank=True), threshold=Threshold())
+"""The default with reciprocal rank fusion in place of score fusion."""
+
 CLOSEST = Preset(
     name="closest",
     weights=Weights(relevance=1.0, quality=0.0, half_life_days=None),
@@ -344,4 +347,4 @@ CLOSEST = Preset(
 )
 """The memories nearest to a text, with duplicates and badly rated ones: for comparisons, not for agents."""
 
-PRESETS = {preset.name: preset for preset in (DEFAULT, CLASSIC, CLOSEST)}
+PRESETS = {preset.name: preset for preset in (DEFAULT, CLASSIC, _RANKS, CLOSEST)}

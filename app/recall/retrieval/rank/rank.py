@@ -210,6 +210,9 @@ def rank_pool(pool: Sequence[Candidate], preset: Preset, asking: Asking, *, full
 
     `full_match` is the parameter of `relevances`.
     """
+    if preset.blend.by_rank:
+        # Memories with equal scores get ranks in the order of the pool.
+        pool = sorted(pool, key=lambda item: item.memory_id)
     found = relevances(_evidence(pool, asking.query, asking.now), full_match=full_match, blend=preset.blend)
     seeds = {item.seed: item for item in pool if item.seed is not None}
     if preset.nearest is not None and any(item.similarity is not None for item in pool):

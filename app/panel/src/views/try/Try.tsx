@@ -15,7 +15,7 @@ const TABS = [
   { value: "plan", name: "Plan", text: "Plan or action", option: "Files, separated by commas", action: "Activate" },
   { value: "context", name: "Context", text: "Observation", option: "Session", action: "Compile" },
 ] as const;
-const PRESETS = ["default", "classic"].map((name) => [name, name] as const);
+const PRESETS = ["default", "classic", "ranks"].map((name) => [name, name] as const);
 const TEXT_LIMIT = 20_000;
 /** Characters. */
 
