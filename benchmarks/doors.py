@@ -5,9 +5,11 @@ the store has as many turns of it.
 """
 
 import asyncio
+import signal
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
@@ -82,12 +84,30 @@ def _written(moment: datetime | None) -> str | None:
     return None if moment is None else moment.isoformat()
 
 
+def _watcher(store: Store, log: Path) -> None:
+    with tempfile.TemporaryDirectory() as folder, _watching(store, Path(folder)):
+        Path(folder, log.name).write_bytes(log.read_bytes())
+        _await_turns(store, turns_in(log))
+
+
+@contextmanager
+def _watching(store: Store, folder: Path) -> Iterator[None]:
+    """Runs `ingest --watch` on a folder."""
+    with store.started("ingest", str(folder), "--watch") as process:
+        try:
+            yield
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=_STORED_SECONDS)
+
+
 DOORS: Mapping[str, Callable[[Store, Path], None]] = {
     "SessionEnd": _session_end,
     "Stop": _stop,
     "ingest": _ingest,
     "POST /api/reports": _reports_route,
     "POST /api/sessions": _sessions_route,
+    "watcher": _watcher,
 }
 
 

@@ -1,20 +1,24 @@
-"""The verbs that ingest report files, by their paths or as a content."""
+"""The verbs that ingest report files, by their paths, as a content, or whenever they are saved."""
 
 import asyncio
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
 from uuid import UUID
 
 import structlog
+from watchfiles import Change, awatch
 
 from app.errors import (
+    DatabaseUnavailable,
     Forbidden,
     InvalidInput,
     PriorsError,
+    StorageFull,
     Unavailable,
     check,
 )
@@ -57,8 +61,12 @@ from app.storage.tenants.service import Workspaces
 from app.storage.tenants.workspace import Workspace, check_language, configuration
 from app.tracing import span
 
+_DEBOUNCE_MS = 400
+"""Milliseconds in which a burst of saves is collected. A saved file should be retrievable after 2 s."""
 _LARGE_BYTES = 200_000
 """Files of fewer bytes are read first, in the order of their paths; they have some 350 chunks, a minute's work."""
+RETRY_SECONDS = 1.0
+"""Time between two attempts while the database is unreachable."""
 
 logger = structlog.get_logger()
 
@@ -93,12 +101,31 @@ async def _leave_out(state: IngestionState, file: scan.ReportFile, reason: str) 
     return FileOutcome(path=str(file.shown), status=LEFT_OUT, reason=reason)
 
 
-def _size(path: Path) -> int:
-    """Returns the size of a file; 0 of one that is gone."""
+def _stamp(path: Path) -> tuple[int, int]:
+    """Returns the size of a file and the time of its last change; nothing of a file that is gone."""
     try:
-        return path.stat().st_size
+        status = path.stat()
     except OSError:
-        return 0
+        return 0, 0
+    return status.st_size, status.st_mtime_ns
+
+
+async def _unless(stop: asyncio.Event, work: Coroutine[None, None, Ingestion]) -> Ingestion | None:
+    """Returns the result of the work; None if `stop` was set before the work was done."""
+    working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        working.cancel()
+        stopping.cancel()
+        await asyncio.wait((working, stopping))
+    return None if working.cancelled() else working.result()
+
+
+def _is_report(change: Change, path: str) -> bool:
+    """Tells whether reports may have changed; a folder that appears or disappears may contain reports."""
+    suffix = Path(path).suffix.lower()
+    return suffix in scan.SUFFIXES or not suffix or change is Change.deleted or Path(path).is_dir()
 
 
 async def _retire_missing(state: IngestionState, known: KnownFile) -> FileOutcome:
@@ -206,6 +233,37 @@ class Ingestions:
         await _log(state)
         return outcome
 
+    async def watch(
+        self,
+        workspace: Workspace,
+        paths: Sequence[Path],
+        options: IngestionOptions | None = None,
+        *,
+        stop: asyncio.Event,
+    ) -> AsyncIterator[Ingestion]:
+        """Ingests, then ingests again after every burst of changes below `paths`, until `stop` is set.
+
+        Setting `stop` also ends an ingestion in progress, as a cancellation does.
+
+        An unreachable database and a full disk delay ingestions, but lose none.
+        """
+        options = options or IngestionOptions()
+        # Many editors replace a file instead of writing into it, so its folder is watched.
+        watched = {path if path.is_dir() else path.parent for path in paths if path.exists()}
+        if not watched:
+            if (ingestion := await _unless(stop, self.ingest(workspace, paths, options))) is not None:
+                yield ingestion
+            return
+        changes = awatch(*watched, watch_filter=_is_report, debounce=_DEBOUNCE_MS, stop_event=stop, recursive=True)
+        # The watch begins before the first ingestion, so that no file that is saved between them is missed.
+        pending = asyncio.ensure_future(anext(changes, None))
+        if (ingestion := await _unless(stop, self.ingest(workspace, paths, options))) is not None:
+            yield ingestion
+        while await pending is not None:
+            pending = asyncio.ensure_future(anext(changes, None))
+            if (ingestion := await self._once_it_can(workspace, paths, options, stop)) is not None:
+                yield ingestion
+
     async def page(
         self, workspace: Workspace, *, before: UUID | None = None, failed: bool = False, limit: int = 20
     ) -> Sequence[LoggedIngestion]:
@@ -254,7 +312,7 @@ class Ingestions:
         pipeline = Pipeline(state)
         try:
             # Small files are found soon: a large one, which takes minutes, does not delay them.
-            for file in sorted(found.files.values(), key=lambda file: _size(file.path) // _LARGE_BYTES):
+            for file in sorted(found.files.values(), key=lambda file: _stamp(file.path)[0] // _LARGE_BYTES):
                 read = await self._prepare_if_changed(state, file)
                 if isinstance(read, Prepared):
                     await pipeline.add(read)
@@ -284,9 +342,13 @@ class Ingestions:
             return [state.failure(str(file.shown), error)]
 
     async def _read_file(self, state: IngestionState, file: scan.ReportFile) -> Prepared | Sequence[FileOutcome]:
-        most, path = self.max_file_bytes, str(file.shown)
+        most, stamp, path = self.max_file_bytes, _stamp(file.path), str(file.shown)
+        if state.options.read_logs.get(file.path) == stamp:
+            return [FileOutcome(path=path, status=UNCHANGED)]
         content = await asyncio.to_thread(scan.content_of, file, max_bytes=scan.LOG_TIMES * most)
         if (outcome := await self._take_log(state, file, content)) is not None:
+            if outcome.status != FAILED:
+                state.options.read_logs[file.path] = stamp
             return [outcome]
         scan.check_size(content, max_bytes=most)
         digest = file_hash(content, state.language, file.shown, state.dates.get(file.path))
@@ -385,3 +447,16 @@ class Ingestions:
             reason = str(error) if isinstance(error, PriorsError) else repr(error)
             state.result.degraded = reason
             state.result.pending += len(state.retitled)
+
+    async def _once_it_can(
+        self, workspace: Workspace, paths: Sequence[Path], options: IngestionOptions, stop: asyncio.Event
+    ) -> Ingestion | None:
+        """Ingests when the database can be reached and has room; returns None if `stop` was set before."""
+        while not stop.is_set():
+            try:
+                return await _unless(stop, self.ingest(workspace, paths, options))
+            except (DatabaseUnavailable, StorageFull) as error:
+                logger.warning("changes wait for the database", reason=str(error))
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(stop.wait(), RETRY_SECONDS)
+        return None

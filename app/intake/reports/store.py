@@ -142,6 +142,9 @@ class IngestionOptions:
     tags: tuple[str, ...] = ()
     """Tags of all chunks, besides the names of their folders."""
     dry_run: bool = False
+    read_logs: dict[Path, tuple[int, int]] = field(default_factory=dict)
+    """Size and time of change of each log of sessions that was read with this value: a watch, which uses it for every
+    ingestion, reads a log again when they are others."""
     on_progress: OnProgress = lambda _done, _total, _path: None
 
 

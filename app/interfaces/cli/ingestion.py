@@ -1,19 +1,26 @@
 """`ingest` and `import`."""
 
 import json
+import os
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from app.errors import Unavailable
 from app.intake.imports.harness import harness_bytes
-from app.intake.reports.store import LEFT_OUT, FileOutcome, Ingestion
+from app.intake.reports.store import LEFT_OUT, FileOutcome, Ingestion, IngestionOptions
 from app.interfaces.cli.client import JsonOption, LanguageOption, PlaceOptions, expand_options
+from app.interfaces.cli.local import in_workspace
 from app.interfaces.cli.places import settings_here
 from app.interfaces.cli.progress import Shown
+from app.interfaces.cli.running import stopped_by_signals
 from app.interfaces.cli.sending import Sending
+from app.storage.index.service import build_indexes
+from app.storage.tenants.workspace import Workspace
+from app.wiring import Services
 
 commands = typer.Typer()
 
@@ -26,6 +33,7 @@ def ingest(
     place: PlaceOptions,
     language: LanguageOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and store nothing.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Go on, and take in every file that is saved.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Take in every report and every log of a session below the paths: .md, .markdown, .txt, .log, .json, .jsonl.
@@ -33,8 +41,30 @@ def ingest(
     Changes: stores new and changed chunks and turns, retires the chunks of deleted reports. A file that cannot be
     taken in is named with its reason, stops nothing, and makes the exit code 1. Files of other suffixes are counted.
     """
-    result = _send(place, paths, language, dry_run=dry_run, as_json=as_json)
-    raise typer.Exit(int(bool(result.failed)))
+    if watch:
+        _check_watch(place, dry_run=dry_run)
+        options = IngestionOptions(language=language)
+
+        async def work(services: Services, target: Workspace) -> bool:
+            return await _follow(services, target, paths, options, as_json=as_json)
+
+        failed = in_workspace(place.workspace, work, makes_store=True)
+    else:
+        failed = bool(_send(place, paths, language, dry_run=dry_run, as_json=as_json).failed)
+    raise typer.Exit(int(failed))
+
+
+def _check_watch(place: PlaceOptions, *, dry_run: bool) -> None:
+    """Raises BadParameter if a watch is to store nothing, or is to store by a service that is named."""
+    option = "--dry-run" if dry_run else "--url" if place.url else ""
+    if option:
+        raise typer.BadParameter(
+            f"--watch stores what is saved, in the store here; leave out {option}", param_hint=option
+        )
+    if url := settings_here().url:
+        advice = "unset PRIORS_URL" if os.environ.get("PRIORS_URL") else "name a store by PRIORS_DATA_DIR"
+        reason = f"stores what is saved, in the store here, and not by the service at {url}; {advice}"
+        raise typer.BadParameter(f"--watch {reason}, or leave out --watch", param_hint="--watch")
 
 
 def _send(
@@ -67,13 +97,37 @@ def _send(
     return result
 
 
-def _show(result: Ingestion, *, as_json: bool) -> None:
+async def _follow(
+    services: Services, target: Workspace, paths: Sequence[Path], options: IngestionOptions, *, as_json: bool
+) -> bool:
+    said: frozenset[FileOutcome] | None = None
+    async for result in services.ingestions.watch(target, paths, options, stop=stopped_by_signals()):
+        failed = frozenset(result.failed)
+        if result.has_changes:
+            await _try_indexes(services)
+        if failed != said or result.has_changes:
+            _show(result, as_json=as_json, said=said or frozenset())
+        said = failed
+    return bool(said)
+
+
+async def _try_indexes(services: Services) -> None:
+    """Builds the indexes that a worker would build later; a watch goes on where that is not possible now."""
+    try:
+        await build_indexes(services.database.across)
+    except Unavailable as error:
+        typer.echo(f"indexes are built later: {error}", err=True)
+
+
+def _show(result: Ingestion, *, as_json: bool, said: Set[FileOutcome] = frozenset()) -> None:
+    """Prints an ingestion, without the failures in `said`, which were printed before."""
     typer.echo(json.dumps(_summary(result), ensure_ascii=False) if as_json else _counts(result))
     for outcome in result.outcomes:
         for kind, text in _remarks(outcome):
             typer.echo(f"{kind}: {outcome.path}: {text}", err=True)
     for outcome in result.failed:
-        typer.echo(f"failed: {outcome.path}: {outcome.reason}", err=True)
+        if outcome not in said:
+            typer.echo(f"failed: {outcome.path}: {outcome.reason}", err=True)
     for path, chunks in result.sliced.items():
         typer.echo(f"{path}: {chunks:,} pieces are found by their words now, and by meaning slice by slice", err=True)
     if result.degraded:

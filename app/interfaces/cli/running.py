@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _TERMINATED = 128 + signal.SIGTERM
-_QUIET = ("procrastinate", "httpx", "httpcore", "openai", "alembic", "fastembed", "mcp", "uvicorn.access")
+_QUIET = ("procrastinate", "watchfiles", "httpx", "httpcore", "openai", "alembic", "fastembed", "mcp", "uvicorn.access")
 """Libraries of which only warnings and errors are logged."""
 _OF_RECALLS = frozenset({"recall", "slow recall"})
 """Events of single recalls; some of them are warnings."""

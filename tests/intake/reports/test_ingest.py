@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from app.errors import InvalidInput
+from app.errors import DatabaseUnavailable, InvalidInput, StorageFull
 from app.foundation.db.database import Database
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
 from app.intake.cases.service import Cases
@@ -765,6 +765,64 @@ async def test_a_log_of_a_session_becomes_a_session_over_a_name_too(tree: Tree) 
     assert (outcome.status, outcome.stored) == ("new", 1)
     (turn,) = (await tree.memories()).values()
     assert turn.kind == "message"
+
+
+async def test_a_saved_file_is_taken_in_by_the_watch(tree: Tree) -> None:
+    stop = asyncio.Event()
+    arrived: asyncio.Queue[Ingestion] = asyncio.Queue()
+
+    async def follow() -> None:
+        async for ingestion in tree.ingestions().watch(tree.workspace, [tree.folder], stop=stop):
+            await arrived.put(ingestion)
+
+    follower = asyncio.create_task(follow())
+    assert (await arrived.get()).outcomes == []
+    tree.write("new/a.md", REPORT)
+    taken_in = await arrived.get()
+    while not taken_in.outcomes:
+        taken_in = await arrived.get()
+    assert statuses(taken_in) == {"new/a.md": "new"}
+    assert "zero actors" in (await tree.find("scout returned zero actors"))[0]
+    stop.set()
+    await follower
+
+
+@pytest.mark.parametrize("trouble", [DatabaseUnavailable("it is away"), StorageFull("its disk is full")])
+async def test_a_watch_outlasts_a_database_that_takes_nothing(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch, trouble: Exception
+) -> None:
+    calls, stop, ingest = 0, asyncio.Event(), Ingestions.ingest
+
+    async def troubled(service: Ingestions, *given: Any) -> Ingestion:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            raise trouble
+        return await ingest(service, *given)
+
+    monkeypatch.setattr(Ingestions, "ingest", troubled)
+    monkeypatch.setattr(ingesting, "RETRY_SECONDS", 0.01)
+    async for ingestion in tree.ingestions().watch(tree.workspace, [tree.folder], stop=stop):
+        if ingestion.outcomes:
+            break
+        tree.write("new/a.md", REPORT)
+    assert calls > 2
+    assert statuses(ingestion) == {"new/a.md": "new"}
+
+
+async def test_a_watch_that_is_stopped_ends_the_ingestion_under_way(tree: Tree) -> None:
+    _many_chunks(tree, 90)
+    stop, stuck = asyncio.Event(), Stuck()
+
+    async def follow() -> list[Ingestion]:
+        found = tree.ingestions(provider=stuck).watch(tree.workspace, [tree.folder], stop=stop)
+        return [ingestion async for ingestion in found]
+
+    follower = asyncio.create_task(follow())
+    await stuck.stuck.wait()
+    stop.set()
+    assert await follower == []
+    assert stuck.abandoned.is_set()
 
 
 KILLED = """

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -114,6 +115,21 @@ async def test_an_appended_log_adds_its_new_turns_only(home: Home, tmp_path: Pat
     shown = await _shown(home, str(path))
     assert [message.text for message in shown.messages] == ["use tabs", "done"]
     assert shown.messages[0].memory_id == before
+
+
+async def test_a_watch_reads_a_log_again_when_its_size_or_time_is_another(home: Home, tmp_path: Path) -> None:
+    path = tmp_path / "chat.jsonl"
+    watch = IngestionOptions()
+    path.write_text('{"role": "user", "text": "use tabs"}\n')
+    await _ingested(home, path, watch)
+    changed_at = path.stat().st_mtime_ns
+    path.write_text('{"role": "user", "text": "use dots"}\n')
+    os.utime(path, ns=(changed_at, changed_at))
+    assert (await _ingested(home, path, watch))["chat.jsonl"].status == "unchanged"
+    assert (await _ingested(home, path))["chat.jsonl"].status == "changed"
+    os.utime(path)
+    assert (await _ingested(home, path, watch))["chat.jsonl"].status == "unchanged"
+    assert await _texts(home, str(path)) == ["use tabs", "use dots"]
 
 
 def _record(number: int, text: str) -> str:

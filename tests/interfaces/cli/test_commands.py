@@ -176,6 +176,52 @@ def test_a_dry_run_stores_nothing(folder: Path, reports: Path) -> None:
     assert "dry" not in call(folder, "workspace", "list").stdout
 
 
+def test_a_dry_run_is_not_watched(folder: Path, reports: Path) -> None:
+    found = call(folder, "ingest", str(reports), "--dry-run", "--watch")
+    assert (found.returncode, found.stdout) == (2, "")
+    assert "leave out --dry-run" in found.stderr
+
+
+def save(path: Path, content: str) -> None:
+    """At once, so that nobody reads half of it."""
+    path.with_suffix(".tmp").write_text(content)
+    path.with_suffix(".tmp").replace(path)
+
+
+def test_the_store_of_a_service_is_not_watched(folder: Path, reports: Path) -> None:
+    found = call(folder, "ingest", str(reports), "--url", "http://127.0.0.1:9", "--watch")
+    assert (found.returncode, "leave out --url" in found.stderr) == (2, True)
+
+
+def test_the_store_here_is_not_watched_where_the_environment_names_a_service(folder: Path, reports: Path) -> None:
+    found = call(folder, "ingest", str(reports), "--watch", URL="http://127.0.0.1:9")
+    assert (found.returncode, found.stdout) == (2, "")
+    assert "not by the service at http://127.0.0.1:9; unset PRIORS_URL" in " ".join(found.stderr.split())
+
+
+def test_a_watch_names_a_bad_file_once(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "bad.json").write_text("{")
+    (tmp_path / "good.md").write_text("# One\n\nThe first of the reports says little.\n")
+    words = [str(PRIORS), "ingest", str(tmp_path), "--watch", "--workspace", "watched", "--json"]
+    with subprocess.Popen(
+        words, env=environment(folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())["failed"] == 1
+        (tmp_path / "good.md").touch()
+        save(tmp_path / "other.md", "# Two\n\nThe second of the reports says more.\n")
+        said = json.loads(process.stdout.readline())
+        assert (said["new"], said["failed"]) == (1, 1)
+        save(tmp_path / "bad.json", "[")
+        assert json.loads(process.stdout.readline())["failed"] == 1
+        (tmp_path / "bad.json").unlink()
+        assert json.loads(process.stdout.readline())["failed"] == 0
+        process.send_signal(signal.SIGTERM)
+        rest, errors = process.communicate()
+    assert (process.returncode, rest) == (0, "")
+    assert [line.split(": ")[0] for line in errors.splitlines() if "bad.json" in line] == ["failed", "failed"]
+
+
 def test_ingestion_says_what_the_workspace_has_and_notices_what_is_gone(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text(
         "# Cold store\n\n## Why the pump leaks\n\nThe seal of line 3 wears within 200 hours.\n"
