@@ -90,7 +90,7 @@ class Novelties:
         words, numbers and names of the task count neither for a text nor against it.
 
         Raises:
-            InvalidInput: a text says nothing, or cannot be searched.
+            InvalidInput: there are no texts or too many, or a text is empty or too long.
             DatabaseUnavailable: the database does not answer.
         """
         _check(task, results, known)
@@ -116,10 +116,14 @@ class Novelties:
 
 
 def _check(task: str, results: Sequence[str], known: Sequence[str]) -> None:
+    if not results:
+        raise InvalidInput("results", "needs a text")
     for name, texts in (("results", results), ("known", known)):
+        if len(texts) > MOST_RESULTS:
+            raise InvalidInput(name, f"at most {MOST_RESULTS} texts are taken")
         for place, text in enumerate(texts):
-            if not text.strip():
-                raise InvalidInput(f"{name}[{place}]", "says nothing")
+            if not text.strip() or len(text) > LONGEST_RESULT:
+                raise InvalidInput(f"{name}[{place}]", f"has 1 to {LONGEST_RESULT:,} characters that say something")
         check(unstorable({name: list(texts), "task": task}))
 
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from app.errors import Forbidden, InvalidInput, NotFound, check
-from app.foundation.db.audit import SIGNED, STORE, SWEEP
+from app.foundation.db.audit import ACTIONS, SIGNED, STORE, SWEEP
 from app.foundation.db.database import Database
 from app.foundation.db.session import Across, Row, Session
 from app.foundation.text.data import unstorable
@@ -100,8 +100,10 @@ class ManagedKeys(NamedTuple):
 
         Raises:
             NotFound: there is no such key that `by` may manage.
-            InvalidInput: the key is revoked or expired.
+            InvalidInput: the key is revoked or expired, or the overlap is out of range.
         """
+        if not timedelta(0) <= overlap <= LONGEST_OVERLAP:
+            raise InvalidInput("overlap", f"must be from 0 to {LONGEST_OVERLAP.days} days")
         secret, now = new_secret(), datetime.now(UTC)
         async with self.database.across() as session:
             old = await self._lock(session, key_id)
@@ -255,8 +257,10 @@ class AuditLog:
         """Returns entries of a workspace, the newest first; without one, those that concern the whole store.
 
         Raises:
-            InvalidInput: a moment is outside the years 1 to 9999 in UTC.
+            InvalidInput: there is no such action, or a moment is outside the years 1 to 9999 in UTC.
         """
+        if asked.action and asked.action not in ACTIONS:
+            raise InvalidInput("action", f"must be one of {', '.join(ACTIONS)}")
         check(unstorable({"since": asked.since, "until": asked.until}))
         values = _values(asked)
         place = STORE if workspace is None else workspace.of_everyone()

@@ -1,6 +1,7 @@
 """Reads data (the TOML files of a package, JSON), and finds the faults of values and the remedies. Pure.
 
-msgspec stops at the first fault and names no allowed value. Where it has refused a value, each field is asked alone.
+msgspec stops at the first fault and names no allowed value. The walk over a value is taken only where msgspec has
+refused; it names each part that does not have its type, or that no database can hold.
 """
 
 import difflib
@@ -10,11 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from importlib.resources import files
 from itertools import islice
-from typing import Any, Literal, TypeVar, get_args, get_origin
+from typing import Any, TypeVar
 from uuid import UUID
 
 import msgspec
-from msgspec import Struct, structs
+from msgspec import Struct, inspect
 
 from app.errors import check
 
@@ -58,8 +59,25 @@ _OTHER_NAMES: Mapping[str, str] = {
 }
 """Names that callers try, and the name that a field of the same meaning has."""
 UUID_EXAMPLE = "0198c0de-7b1c-7e21-9f3a-5d2c8e4b6a10"
-_INVALID = "Invalid enum value "
+_EXAMPLES: Mapping[type, tuple[Any, str]] = {
+    inspect.DateTimeType: (datetime, "a time, such as 2026-03-01T12:00:00Z"),
+    inspect.DateType: (date, "a day, such as 2026-03-01"),
+    inspect.UUIDType: (UUID, f"an id, such as {UUID_EXAMPLE}"),
+    inspect.BoolType: (bool, "true or false"),
+}
+_KINDS: Mapping[type, str] = {
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    str: "a text",
+    list: "a list",
+    dict: "an object",
+}
+_MUST, _GOT = "must be ", "; got "
+"""The text before and after the words for what would be taken."""
 MOST_FAULTS = 50
+_MOST_SHOWN = 40
+"""Characters of the longest text that a message shows."""
 DEEPEST = 32
 """Most levels of a JSON value in a field."""
 
@@ -71,18 +89,29 @@ class FieldError(Struct, frozen=True):
     message: str
 
 
+def _field_error(text: str) -> FieldError:
+    """Returns the field and the message of one of msgspec's validation errors."""
+    match = _AT.match(text)
+    assert match is not None, "every part of the pattern is optional"  # noqa: S101
+    return FieldError(field=match["field"] or "", message=match["message"])
+
+
 def faults_of(value: Any, kind: Any, refused: str, *, strict: bool = True, field: str = "") -> tuple[FieldError, ...]:  # noqa: ANN401 - any JSON value and type
     """Returns every fault of a value that msgspec has `refused` as one of this type; at least the one it names."""
-    found = tuple(islice(_walk(value, kind, field, strict), MOST_FAULTS))
-    return found or (_fault(refused, kind),)
+    found = list(islice(_walk(value, inspect.type_info(kind), field, strict), MOST_FAULTS))
+    if found:
+        return tuple(found)
+    first = _field_error(refused)
+    return (FieldError(first.field or field, first.message),)
 
 
 def faults_of_json(body: bytes, kind: Any, refused: str) -> tuple[FieldError, ...]:  # noqa: ANN401 - any type
     """Returns every fault of a JSON text; the one that was found first where it is no JSON."""
     try:
-        return faults_of(msgspec.json.decode(body), kind, refused)
+        value = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return (_fault(refused, kind),)
+        return (_field_error(refused),)
+    return faults_of(value, kind, refused)
 
 
 def sentence_of(errors: Sequence[FieldError]) -> str:
@@ -158,61 +187,37 @@ def _in_calendar(moment: datetime) -> bool:
     return True
 
 
-def _walk(value: Any, kind: Any, at: str, strict: bool) -> Iterator[FieldError]:  # noqa: ANN401, FBT001 - as above
-    try:
-        msgspec.convert(value, kind, strict=strict)
-    except (msgspec.ValidationError, OverflowError) as error:
-        own, struct = _fault(str(error), kind), _struct_in(kind)
-        is_below = bool(own.field) or own.message.startswith("Object ")
-        if struct is None or not is_below:
-            yield FieldError(at + own.field if own.field.startswith("[") else _below(at, own.field), own.message)
-        elif isinstance(value, dict):
-            yield from _of_struct(value, struct, at, strict)
-        else:
-            for place, item in enumerate(value):
-                yield from _walk(item, struct, f"{at}[{place}]", strict)
+def _walk(value: Any, info: inspect.Type, at: str, strict: bool) -> Iterator[FieldError]:  # noqa: ANN401, FBT001 - as above
+    match info:
+        case inspect.Metadata():
+            yield from _walk(value, info.type, at, strict)
+        case inspect.UnionType():
+            yield from _union(value, info, at, strict)
+        case inspect.StructType():
+            yield from _struct(value, info, at, strict)
+        case inspect.ListType() | inspect.VarTupleType():
+            yield from _list(value, info, at, strict)
+        case inspect.DictType():
+            yield from _dict(value, info, at, strict)
+        case _:
+            message = _leaf(value, info, strict=strict)
+            if message:
+                yield FieldError(at, message)
 
 
-def _of_struct(value: Mapping[str, Any], kind: type[Struct], at: str, strict: bool) -> Iterator[FieldError]:  # noqa: FBT001 - as above
-    known = {field.encode_name: field for field in structs.fields(kind)}
+def _struct(value: Any, info: inspect.StructType, at: str, strict: bool) -> Iterator[FieldError]:  # noqa: ANN401, FBT001 - as above
+    if not isinstance(value, dict):
+        yield FieldError(at, f"must be an object; got {_quote(value)}")
+        return
+    known = {field.encode_name: field for field in info.fields}
     for name, given in value.items():
         if name in known:
             yield from _walk(given, known[name].type, _below(at, name), strict)
-        elif kind.__struct_config__.forbid_unknown_fields:
+        elif info.forbid_unknown_fields:
             yield FieldError(_below(at, name), _unknown(str(name), list(known)))
     for name, field in known.items():
         if field.required and name not in value:
             yield FieldError(_below(at, name), "is missing")
-
-
-def _struct_in(kind: Any) -> type[Struct] | None:  # noqa: ANN401 - any type
-    """Returns the struct that a type is, or that its list or optional value is of."""
-    if isinstance(kind, type) and issubclass(kind, Struct):
-        return kind
-    return None if get_origin(kind) is dict else next(filter(None, map(_struct_in, get_args(kind))), None)
-
-
-def _fault(refused: str, kind: Any) -> FieldError:  # noqa: ANN401 - any type
-    """Returns the fault that msgspec names of a value of this type."""
-    match = _AT.match(refused)
-    assert match is not None, "every part of the pattern is optional"  # noqa: S101
-    return FieldError(match["field"] or "", with_choices(match["message"], kind))
-
-
-def with_choices(message: str, kind: Any) -> str:  # noqa: ANN401 - any type
-    """Returns msgspec's message, with the values that a type takes where it refuses one of them."""
-    if not message.startswith(_INVALID):
-        return message
-    allowed = ", ".join(filter(None, sorted(map(str, _choices(kind)))))
-    return f"must be one of {allowed}; got {message.removeprefix(_INVALID)}"
-
-
-def _choices(kind: Any) -> Iterator[object]:  # noqa: ANN401 - any type
-    for part in get_args(kind):
-        if get_origin(kind) is Literal:
-            yield part
-        else:
-            yield from _choices(part)
 
 
 def _unknown(name: str, known: Sequence[str]) -> str:
@@ -222,5 +227,111 @@ def _unknown(name: str, known: Sequence[str]) -> str:
     return f"is no known field; {meant} fields are {', '.join(known)}"
 
 
+def _list(value: Any, info: inspect.ListType | inspect.VarTupleType, at: str, strict: bool) -> Iterator[FieldError]:  # noqa: ANN401, FBT001 - as above
+    if not isinstance(value, list | tuple):
+        yield FieldError(at, f"must be a list; got {_quote(value)}")
+        return
+    yield from (FieldError(at, message) for message in _length(len(value), info, "items"))
+    # A list that is too long may hold a million items; the length is its fault then.
+    for place, item in enumerate(islice(value, info.max_length)):
+        yield from _walk(item, info.item_type, f"{at}[{place}]", strict)
+
+
+def _dict(value: Any, info: inspect.DictType, at: str, strict: bool) -> Iterator[FieldError]:  # noqa: ANN401, FBT001 - as above
+    if not isinstance(value, dict):
+        yield FieldError(at, f"must be an object; got {_quote(value)}")
+        return
+    for name, item in value.items():
+        yield from _walk(item, info.value_type, _below(at, name), strict)
+
+
+def _union(value: Any, info: inspect.UnionType, at: str, strict: bool) -> Iterator[FieldError]:  # noqa: ANN401, FBT001 - as above
+    """Yields the faults by the member that the value is nearest to, the one with the fewest; else what any takes."""
+    members = [one for one in info.types if not isinstance(one, inspect.NoneType)]
+    if value is None and len(members) < len(info.types):
+        return
+    tried = [list(islice(_walk(value, one, at, strict), MOST_FAULTS)) for one in members]
+    deep = [faults for faults in tried if not faults or faults[0].field != at or len(faults) > 1]
+    said = [faults[0].message for faults in tried if faults]
+    if deep or not all(message.startswith(_MUST) for message in said):
+        yield from min(deep or tried, key=len)
+    else:
+        wanted = dict.fromkeys(message.removeprefix(_MUST).partition(_GOT)[0] for message in said)
+        yield FieldError(at, f"{_MUST}{', or '.join(wanted)}{_GOT}{_quote(value)}")
+
+
+def _leaf(value: Any, info: inspect.Type, *, strict: bool) -> str:  # noqa: ANN401 - as above
+    """Returns what is wrong with a value that has no parts; empty if nothing is."""
+    match info:
+        case inspect.LiteralType() if value not in info.values and (strict or str(value) not in map(str, info.values)):
+            return f"must be one of {', '.join(filter(None, sorted(map(str, info.values))))}; got {_quote(value)}"
+        case inspect.StrType() if not isinstance(value, str):
+            return f"must be a text; got {_quote(value)}"
+        case inspect.StrType():
+            return next(_text(value, info), "")
+        case inspect.IntType() | inspect.FloatType():
+            return _number(value, info, strict=strict)
+    if type(info) in _EXAMPLES:
+        kind, example = _EXAMPLES[type(info)]
+        return "" if _is(value, kind, strict=strict) else f"must be {example}; got {_quote(value)}"
+    return ""
+
+
+def _number(value: Any, info: inspect.IntType | inspect.FloatType, *, strict: bool) -> str:  # noqa: ANN401 - as above
+    whole = isinstance(info, inspect.IntType)
+    name = "a whole number" if whole else "a number"
+    limits = [
+        f"{word} {limit:,}"
+        for word, limit in (("from", info.ge), ("above", info.gt), ("to", info.le), ("below", info.lt))
+        if limit is not None
+    ]
+    wanted = (
+        " ".join([name, *limits])
+        if info.ge is not None or info.gt is not None
+        else f"{name} {' '.join(limits)}".strip()
+    )
+    try:
+        number = msgspec.convert(value, int if whole else float, strict=strict)
+    except (msgspec.ValidationError, OverflowError):
+        return f"must be {wanted}; got {_quote(value)}"
+    below = (info.ge is not None and number < info.ge) or (info.gt is not None and number <= info.gt)
+    above = (info.le is not None and number > info.le) or (info.lt is not None and number >= info.lt)
+    return f"must be {wanted}; got {_quote(value)}" if below or above else ""
+
+
+def _length(length: int, info: inspect.StrType | inspect.ListType | inspect.VarTupleType, unit: str) -> Iterator[str]:
+    if info.max_length is not None and length > info.max_length:
+        yield f"has {length:,} {unit}; at most {info.max_length:,} are taken"
+    if info.min_length is not None and length < info.min_length:
+        yield "is empty" if not length else f"has {length:,} {unit}; at least {info.min_length:,} are needed"
+
+
+def _text(value: str, info: inspect.StrType) -> Iterator[str]:
+    yield from _length(len(value), info, "characters")
+    if info.pattern and not re.search(info.pattern, value):
+        yield f"must have the form {info.pattern}; got {_quote(value)}"
+
+
+def _is(value: Any, kind: Any, *, strict: bool) -> bool:  # noqa: ANN401 - as above
+    try:
+        msgspec.convert(value, kind, strict=strict)
+    except (msgspec.ValidationError, OverflowError):
+        return False
+    return True
+
+
 def _below(at: str, name: object) -> str:
-    return f"{at}.{name}" if at and name else at or str(name)
+    return f"{at}.{name}" if at else str(name)
+
+
+def _quote(value: Any) -> str:  # noqa: ANN401 - as above
+    """Returns a value as a message shows it: short ones whole, others by their kind."""
+    if isinstance(value, str) and len(value) > _MOST_SHOWN:
+        return f"a text of {len(value):,} characters"
+    if (
+        isinstance(value, str | int | float)
+        and not isinstance(value, bool)
+        and len(said := repr(value)) <= 2 * _MOST_SHOWN
+    ):
+        return said
+    return "nothing" if value is None else _KINDS.get(type(value), type(value).__name__)

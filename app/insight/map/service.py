@@ -15,7 +15,7 @@ from uuid import UUID
 import msgspec
 import structlog
 
-from app.errors import GraphUnavailable, Unavailable
+from app.errors import GraphUnavailable, InvalidInput, Unavailable
 from app.foundation.db.database import Database
 from app.foundation.db.session import Session
 from app.foundation.models.protocols import EmbeddingProvider
@@ -26,6 +26,7 @@ from app.insight.map.labels import label
 from app.insight.map.layout import CACHE, Layout
 from app.storage.index.indexing import pending_count
 from app.storage.index.models import active_model
+from app.storage.memories.memory import KINDS
 from app.storage.tenants.workspace import Workspace
 
 FEW, MOST = 600, 4_000
@@ -88,6 +89,7 @@ class Maps:
             InvalidInput: an unknown kind, or a limit out of range.
             GraphUnavailable: a map is to be drawn, and cannot be drawn now.
         """
+        _check(question)
         since = datetime.now(UTC) if question.refresh else None
         if found := await self._find_stored(workspace, question, since=since):
             return found
@@ -181,6 +183,13 @@ class Maps:
         except OSError:
             return {}
         return {CACHE: str(folder)} if os.access(folder, os.W_OK) else {}
+
+
+def _check(question: MapQuestion) -> None:
+    if question.kind not in {_EVERY_KIND, *KINDS}:
+        raise InvalidInput("kind", f"{question.kind!r} is not a kind; there are {', '.join(KINDS)}")
+    if not 1 <= question.limit <= MOST:
+        raise InvalidInput("limit", f"must be from 1 to {MOST:,}")
 
 
 def _view_name(workspace: Workspace, question: MapQuestion) -> str:

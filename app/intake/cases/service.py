@@ -8,7 +8,7 @@ from uuid import UUID
 
 import numpy as np
 
-from app.errors import EmbeddingUnavailable, NotFound
+from app.errors import EmbeddingUnavailable, InvalidInput, NotFound
 from app.foundation.db.database import Database, again_after_deadlock
 from app.foundation.db.session import Across, Session
 from app.foundation.models.protocols import EmbeddingProvider, Matrix, TokenCounter, Vector
@@ -187,7 +187,13 @@ class Cases:
             return await store.pending_of_all(session)
 
     async def page(self, workspace: Workspace, *, limit: int = LARGEST_PAGE) -> Sequence[CaseSummary]:
-        """Returns the test cases that were judged, the latest judged first."""
+        """Returns the test cases that were judged, the latest judged first.
+
+        Raises:
+            InvalidInput: a limit out of range.
+        """
+        if not 1 <= limit <= LARGEST_PAGE:
+            raise InvalidInput("limit", f"must be from 1 to {LARGEST_PAGE}")
         async with self.database.session(workspace, reading=True) as session:
             return await store.cases(session, limit=limit)
 

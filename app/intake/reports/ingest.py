@@ -35,6 +35,7 @@ from app.intake.reports.prepare import HASH_BYTES, EmptyReport, Prepared, file_h
 from app.intake.reports.store import (
     CHANGED,
     FAILED,
+    LARGEST_PAGE,
     LEFT_OUT,
     MOVED,
     NEW,
@@ -267,7 +268,13 @@ class Ingestions:
     async def page(
         self, workspace: Workspace, *, before: UUID | None = None, failed: bool = False, limit: int = 20
     ) -> Sequence[LoggedIngestion]:
-        """Returns the ingestions before the given one, newest first; with `failed` only those with failed files."""
+        """Returns the ingestions before the given one, newest first; with `failed` only those with failed files.
+
+        Raises:
+            InvalidInput: the limit is out of range.
+        """
+        if not 1 <= limit <= LARGEST_PAGE:
+            raise InvalidInput("limit", f"must be from 1 to {LARGEST_PAGE}")
         async with self.database.session(workspace, reading=True) as session:
             return await store.logged_ingestions(session, before=before, failed=failed, limit=limit)
 

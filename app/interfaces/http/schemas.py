@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache, partial
 from http import HTTPStatus
+from operator import getitem
 from types import SimpleNamespace
 from typing import Annotated, Any, TypeVar
 from uuid import UUID
@@ -24,7 +25,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 from msgspec.structs import replace
 
 from app.errors import Forbidden, InvalidInput, NotFound, Refused, StorageFull, Unavailable, check
-from app.foundation.text.data import UUID_EXAMPLE, FieldError, faults_of_json, sentence_of, with_choices
+from app.foundation.text.data import UUID_EXAMPLE, FieldError, faults_of, faults_of_json, sentence_of
 from app.intake.runs.feedback.store import Rating
 from app.recall.retrieval.rank.presets import Weights
 from app.recall.retrieval.recall import Hit, IssueState
@@ -37,6 +38,8 @@ from app.storage.tenants.workspace import NAME_RULE
 
 MEDIA_TYPE = "application/problem+json"
 _RETRY_AFTER_SECONDS = "5"
+_LIMITS = ("gt", "ge", "lt", "le", "min_length", "max_length")
+"""The limits that a parameter may state."""
 
 logger = structlog.get_logger()
 
@@ -166,20 +169,30 @@ def _validation_errors(error: HTTPException, request: Request[Any, Any, Any]) ->
     """Returns all faults of a request: those of its body, and those of its parameters."""
     given = [item for item in error.extra if isinstance(item, dict)] if isinstance(error.extra, list) else []
     of_body = [item for item in given if item.get("source") == "body"]
-    found = [_of_parameter(item, request.route_handler) for item in given if item not in of_body]
+    found = [_of_parameter(item, request) for item in given if item not in of_body]
     if of_body:
         found += _body_faults(request, of_body)
     return tuple(found)
 
 
-def _of_parameter(item: dict[str, Any], handler: HTTPRouteHandler) -> FieldError:
+def _of_parameter(item: dict[str, Any], request: Request[Any, Any, Any]) -> FieldError:
     key, message = str(item.get("key", "")), str(item.get("message", ""))
     if key == "workspace":
         return FieldError("X-Workspace", NAME_RULE)
-    known = _parameters(handler).get(key)
+    known = _parameters(request.route_handler).get(key)
     if known is None or not isinstance(known.kwarg_definition, ParameterKwarg):
         return FieldError(key, message)
-    return FieldError(known.kwarg_definition.name or key, with_choices(message, known.annotation))
+    name = known.kwarg_definition.name or key
+    values = request.query_params.getall(name, [])
+    if not values:
+        return FieldError(name, message)
+    limits = {limit: getattr(known.kwarg_definition, limit) for limit in _LIMITS}
+    meta = Meta(**{limit: most for limit, most in limits.items() if most is not None})
+    # A limit can only be set on a type without None, and no given value is None.
+    given_types = [one.annotation for one in known.inner_types if not one.is_none_type] if known.is_optional else []
+    kind = getitem(Annotated, ((given_types or [known.annotation])[0], meta))
+    given = values if known.is_non_string_sequence else values[-1]
+    return FieldError(name, faults_of(given, kind, message, strict=False)[0].message)
 
 
 @cache

@@ -178,6 +178,8 @@ def _digest(block: SourceBlock) -> str:
     return hashlib.blake2b(text, digest_size=DIGEST_BYTES).hexdigest()
 
 
+LEAST_BUDGET, LARGEST_BUDGET = 1, 100_000
+"""Limits of the budget, in tokens."""
 CUES_SHARE = 0.4
 """Most of a budget that cues take; the history takes the rest, and what they leave."""
 _LEAST_SLOTS = 2
@@ -221,10 +223,10 @@ class Histories:
         query's run: earlier blocks keep their place and bytes as long as there is room, and new blocks follow.
 
         Raises:
-            InvalidInput: the query or its filters are not valid, or a `stable` section has no run.
+            InvalidInput: the query, its filters or the budget is not valid, or a `stable` section has no run.
             DatabaseUnavailable: the database does not answer.
         """
-        _check(query, stable=stable)
+        _check(query, budget_tokens, stable=stable)
         finding = await self.retrieval.find(workspace, query, suspects=False, passages=True)
         finding = await self._without_cues(finding, ())
         issues = await self._issues_of_run(workspace, query)
@@ -261,7 +263,7 @@ class Histories:
             InvalidInput: as for `get` and `activate`.
             DatabaseUnavailable: the database does not answer.
         """
-        _check(query, stable=stable)
+        _check(query, budget_tokens, stable=stable)
         share = max(1, int(budget_tokens * CUES_SHARE))
         asked = PlanAsked(
             plan=need_of(query.text)[:PLAN_LIMIT],
@@ -441,7 +443,9 @@ def _in_order(finding: UnloggedRecall, hits: Collection[Hit]) -> tuple[Hit, ...]
     return tuple(hit for hit in finding.hits if hit.memory.memory_id in wanted)
 
 
-def _check(query: Query, *, stable: bool) -> None:
+def _check(query: Query, budget_tokens: int, *, stable: bool) -> None:
+    if not LEAST_BUDGET <= budget_tokens <= LARGEST_BUDGET:
+        raise InvalidInput("budget_tokens", f"must be from {LEAST_BUDGET} to {LARGEST_BUDGET:,}")
     if stable and not query.run_id:
         raise InvalidInput("run_id", "is missing; `stable` continues what a run was given before, so name the run")
 

@@ -146,11 +146,6 @@ class Allocation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     context: Share = 0.55
     observation: Share = 0.2
 
-    def __post_init__(self) -> None:
-        """Refuses shares that are more than all."""
-        if self.system + self.context + self.observation > 1 + 1e-9:
-            raise ValueError("has shares from 0 to 1 whose sum is at most 1")
-
 
 class Budget(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The tokens that the final bytes may have."""

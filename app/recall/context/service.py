@@ -3,10 +3,11 @@
 import asyncio
 import dataclasses
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial, reduce
+from itertools import islice
 from typing import Any
 from uuid import UUID
 
@@ -45,7 +46,7 @@ from app.recall.context.representation import (
     Representation,
     ShortenedPart,
 )
-from app.recall.context.request import ContextRequest, check_request
+from app.recall.context.request import ContextRequest, budget_reasons, check_request, part_reasons
 from app.recall.context.sources import (
     SECONDS,
     SOURCES,
@@ -62,6 +63,7 @@ from app.recall.retrieval.recall import Recall
 from app.storage.index.following import OncePerText
 from app.storage.memories.gate import unstorable
 from app.storage.memories.memory import in_utc, new_id
+from app.storage.memories.service import LARGEST_PAGE
 from app.storage.tenants.service import Workspaces
 from app.storage.tenants.workspace import Workspace
 
@@ -174,9 +176,11 @@ class Contexts:
         Its tokens are counted anew. Without a budget nothing is cut.
 
         Raises:
-            InvalidInput: the budget is less than what may not be cut.
+            InvalidInput: a part or the budget is not valid, or the budget is less than what may not be cut.
         """
         budget = budget or representation.meta.budget
+        reasons: Iterator[str] = iter(() if budget is None else budget_reasons(budget))
+        check(list(islice((*reasons, *part_reasons(representation)), 1)))
         counter = await self.counting.of(model)
         started = time.perf_counter()
 
@@ -200,7 +204,12 @@ class Contexts:
     async def compare(
         self, first: Representation, second: Representation | None, *, threshold: float, model: str
     ) -> ContextComparison:
-        """Returns what each section of a representation contributes, and whether another one is equivalent."""
+        """Returns what each section of a representation contributes, and whether another one is equivalent.
+
+        Raises:
+            InvalidInput: a part is not valid.
+        """
+        check(list(islice((reason for item in (first, second or EMPTY) for reason in part_reasons(item)), 1)))
         counter = await self.counting.of(model)
 
         def work() -> ContextComparison:
@@ -237,8 +246,10 @@ class Contexts:
         """Returns stored contexts, the latest first, after the one that `before` names.
 
         Raises:
-            InvalidInput: a text cannot be searched.
+            InvalidInput: the limit is out of range, or a text cannot be searched.
         """
+        if not 1 <= limit <= LARGEST_PAGE:
+            raise InvalidInput("limit", f"must be from 1 to {LARGEST_PAGE}")
         asked = {"run_id": run_id, "session": session_id, "agent": agent, "before": before}
         check(unstorable({name: value for name, value in asked.items() if isinstance(value, str)}))
         async with self.database.session(workspace, reading=True) as session:

@@ -34,7 +34,7 @@ from app.storage.memories.filters import (
     page,
 )
 from app.storage.memories.gate import INJECTION, instruction_in, tag_reasons
-from app.storage.memories.memory import DELETED, QUARANTINED, SUPERSEDED, Memory, Source
+from app.storage.memories.memory import DELETED, QUARANTINED, SOURCE_KINDS, SUPERSEDED, Memory, Source
 from app.storage.tenants.workspace import Workspace
 
 LARGEST_PAGE = 200
@@ -62,6 +62,11 @@ class Page:
     """The last memory's value in the order, and its id; None on the last page."""
     total: int | None
     """The number of memories on all pages, counted up to 10,001; None if it was not asked for."""
+
+
+def _check_limit(limit: int) -> None:
+    if not 1 <= limit <= LARGEST_PAGE:
+        raise InvalidInput("limit", f"must be from 1 to {LARGEST_PAGE}")
 
 
 _MOST_VALUES = 200
@@ -164,7 +169,7 @@ class Memories:
         """Returns live memories, newest first, after the place that `before` names.
 
         Raises:
-            InvalidInput: a condition that cannot be met.
+            InvalidInput: a condition that cannot be met, or a limit out of range.
         """
         found = await self.page(
             workspace, filters=filters, source_id=source_id, limit=limit, after=before, counted=False
@@ -186,8 +191,9 @@ class Memories:
         """Returns memories of a state in an order, after the place that `after` names.
 
         Raises:
-            InvalidInput: a condition that cannot be met.
+            InvalidInput: a condition that cannot be met, or a limit out of range.
         """
+        _check_limit(limit)
         check(filters, within="")
         async with self.database.session(workspace, reading=True) as session:
             met = await conditions_of_list(session, filters, source_id, state)
@@ -228,7 +234,14 @@ class Memories:
     async def list_sources(
         self, workspace: Workspace, *, kind: str | None = None, limit: int = 50, before: Place | None = None
     ) -> Sequence[Source]:
-        """Returns sources, retired ones included, newest first, after the place that `before` names."""
+        """Returns sources, retired ones included, newest first, after the place that `before` names.
+
+        Raises:
+            InvalidInput: the kind is unknown, or the limit is out of range.
+        """
+        _check_limit(limit)
+        if kind is not None and kind not in SOURCE_KINDS:
+            raise InvalidInput("kind", f"{kind!r} is not a kind of source; there are {', '.join(SOURCE_KINDS)}")
         async with self.database.session(workspace, reading=True) as session:
             return await sources.page(session, kind=kind, limit=limit, before=before)
 
@@ -308,6 +321,8 @@ class Memories:
         change: Callable[[Session], Awaitable[Sequence[UUID]]],
     ) -> Changed:
         """Changes memories in one transaction; returns the changed and the missing ids."""
+        if not 1 <= len(ids) <= MOST_AT_ONCE:
+            raise InvalidInput("ids", f"1 to {MOST_AT_ONCE:,} are taken at once")
         async with self.database.session(workspace) as session:
             done = set(await change(session))
         unique = tuple(dict.fromkeys(ids))

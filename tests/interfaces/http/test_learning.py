@@ -288,7 +288,7 @@ async def test_a_score_that_the_database_does_not_know_is_named(client: httpx.As
     ndjson = "\n".join(map(json.dumps, lines))
     answer = await client.post("/api/memories:bulk", content=ndjson, headers={"content-type": "application/x-ndjson"})
     assert (answer.status_code, answer.json()["stored"]) == (200, 1), answer.text
-    assert "final_score: Expected `float`" in answer.json()["rejected"][0]["reason"]
+    assert "final_score: must be" in answer.json()["rejected"][0]["reason"]
 
 
 @pytest.mark.parametrize("field", ["task", "output", "verdict", "output_path", "run_id"])
