@@ -88,13 +88,13 @@ async def measure(runs: int) -> list[Figure]:
     """The figures of a replay."""
     async with stage() as services:
         stored, new = await replay(services, runs)
-        refused = (await Overview(database=services.database).gauges()).refused
+        (statistics,) = await Overview(database=services.database).statistics()
     return [
         Figure(name="runs", value=runs),
         Figure(name="new findings", value=new),
         Figure(name="memories stored", value=stored),
         Figure(name="memories ÷ new findings", value=stored / new, at_most=1.2),
-        Figure(name="refused as echoes", value=refused.get("echo", 0)),
+        Figure(name="refused as echoes", value=statistics.refused.get("echo", 0)),
     ]
 
 

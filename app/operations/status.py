@@ -60,6 +60,15 @@ _ALIVE_SECONDS = 13.0
 
 COUNTED_EXACTLY = 100_000
 """Live memories that the state of a workspace counts, in 10 ms; the number of more is that of the last statistics."""
+_COMMON_COUNTS = f"""
+    (SELECT count(*) FROM pending_embeddings WHERE workspace_id = %(workspace_id)s AND NOT partial) AS waiting,
+    ({indexing.PENDING_LINKS.format(condition=indexing.OWN)}) AS pending_links,
+    (SELECT count(*) FROM sources WHERE workspace_id = %(workspace_id)s AND retired_at IS NULL) AS sources,
+    (SELECT count(*) FROM runs WHERE workspace_id = %(workspace_id)s) AS runs,
+    (SELECT count(*) FROM recalls WHERE workspace_id = %(workspace_id)s) AS recalls,
+    (SELECT coalesce(json_object_agg(reason, count), '{{}}') FROM refusals WHERE workspace_id = %(workspace_id)s)
+        AS refused
+"""  # noqa: S608 - constants
 COUNTS_OF_ONE = f"""
 SELECT
     (SELECT CASE WHEN count(*) <= {COUNTED_EXACTLY} THEN count(*) ELSE greatest(count(*), (
@@ -68,13 +77,7 @@ SELECT
         SELECT FROM memories WHERE workspace_id = %(workspace_id)s AND valid_until IS NULL
         LIMIT {COUNTED_EXACTLY} + 1
     ) AS few) AS live,
-    (SELECT count(*) FROM pending_embeddings WHERE workspace_id = %(workspace_id)s AND NOT partial) AS waiting,
-    ({indexing.PENDING_LINKS.format(condition=indexing.OWN)}) AS pending_links,
-    (SELECT count(*) FROM sources WHERE workspace_id = %(workspace_id)s AND retired_at IS NULL) AS sources,
-    (SELECT count(*) FROM runs WHERE workspace_id = %(workspace_id)s) AS runs,
-    (SELECT count(*) FROM recalls WHERE workspace_id = %(workspace_id)s) AS recalls,
-    (SELECT coalesce(json_object_agg(reason, count), '{{}}') FROM refusals WHERE workspace_id = %(workspace_id)s)
-        AS refused,
+    {_COMMON_COUNTS},
     (SELECT coalesce(json_object_agg(retired_as, n), '{{}}') FROM (
         SELECT retired_as, count(*) AS n FROM memories
         WHERE workspace_id = %(workspace_id)s AND retired_as IS NOT NULL GROUP BY retired_as
@@ -205,6 +208,42 @@ class Gauges:
     """The change of model that is in progress or was interrupted."""
 
 
+_COUNTS = f"""
+SELECT (SELECT coalesce(json_object_agg(kind, n), '{{}}') FROM (
+        SELECT kind, count(*) AS n FROM memories m
+        WHERE m.workspace_id = %(workspace_id)s AND m.valid_until IS NULL GROUP BY kind
+    ) AS by_kind) AS kinds,
+    (SELECT count(*) FROM memories m WHERE m.workspace_id = %(workspace_id)s AND m.valid_until IS NOT NULL) AS retired,
+    (SELECT count(*) FROM memories m WHERE m.workspace_id = %(workspace_id)s AND m.retired_as = 'quarantined')
+        AS quarantined,
+    {_COMMON_COUNTS}
+"""  # noqa: S608 - constants
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkspaceStatistics:
+    """The contents of one workspace."""
+
+    name: str
+    language: str
+    live: int
+    kinds: Mapping[str, int]
+    """Number of live memories by kind."""
+    retired: int
+    sources: int
+    """Number of live sources."""
+    recalls: int
+    waiting: int
+    """Memories that are pending for a vector."""
+    pending_links: int
+    """Memories that are pending for links; 100,000 stand for as many or more."""
+    runs: int
+    quarantined: int
+    """Memories that the injection scan excludes from all answers."""
+    refused: Mapping[str, int]
+    """Memories that were not stored, by reason."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
     """Shows how the store is."""
@@ -293,3 +332,19 @@ class Overview:
                 jobs=await _queue(session),
                 move=(await move_state(session)).move,
             )
+
+    async def statistics(self) -> list[WorkspaceStatistics]:
+        """Returns the counts of every workspace, by name."""
+        async with self.database.across() as session:
+            found = await workspaces.all_of_them(session)
+        return [await self._statistics_of(workspace) for workspace in found]
+
+    async def _statistics_of(self, workspace: Row) -> WorkspaceStatistics:
+        async with self.database.session(workspace.workspace_id, reading=True) as session:
+            row = await session.one(_COUNTS, {"most": indexing.MOST_COUNTED})
+        return WorkspaceStatistics(
+            name=workspace.name,
+            language=workspace.language,
+            live=sum(row.kinds.values()),
+            **row._asdict(),
+        )

@@ -84,7 +84,9 @@ async def test_a_disk_that_takes_no_changes_is_the_reason_and_costs_no_metric(ow
     assert "the disk of the database is read-only" in ready.json()["reasons"]
 
 
-async def test_what_waits_for_links_is_told(client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_waits_for_links_is_told(
+    client: httpx.AsyncClient, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     notes = [{"kind": "note", "body": f"The gate valve number {number} was replaced."} for number in range(3)]
     for note in notes:
         await post(client, "/api/memories", note)
@@ -92,6 +94,8 @@ async def test_what_waits_for_links_is_told(client: httpx.AsyncClient, monkeypat
     assert status["pending_links"] == 3
     assert ready["pending_links"] >= 3
     assert re.search(r"^priors_links_pending [1-9]", (await client.get("/metrics")).text, re.MULTILINE)
+    counts = {item.name: item.pending_links for item in await Overview(database=database).statistics()}
+    assert counts[client.headers["X-Workspace"]] == 3
     monkeypatch.setattr(indexing, "MOST_COUNTED", 2)
     counted = [(await client.get(path)).json()["pending_links"] for path in ("/api/status", "/ready")]
     assert counted == [2, 2]

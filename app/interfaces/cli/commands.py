@@ -28,7 +28,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "report": ("asking", "Print what memory did to the runs of a workspace."),
     "forget": ("forget", "List everything that names a subject, and with `--yes` remove it."),
     "api": ("api", "Call a route of the service, and print its answer as tables."),
-    "workspace": ("workspace", "List, dump, load or erase a workspace; cues to start with."),
+    "workspace": ("workspace", "Count, dump, load or erase a workspace; cues to start with."),
     "key": ("keys", "Make, list, revoke and rotate API keys."),
     "store": ("store", "Migrate, check, back up and maintain the store."),
     "connect": ("connect", "Connect a coding program to the memory of this project."),

@@ -24,9 +24,11 @@ from app.interfaces.cli.client import (
     without_none,
 )
 from app.interfaces.cli.local import in_workspace, with_services
+from app.interfaces.cli.places import settings_here
 from app.operations import dump as dumps
 from app.operations import examples as stored_examples
 from app.operations.maintenance import Maintenance
+from app.operations.status import Overview, WorkspaceStatistics
 from app.recall.cues.cue import starter_cues
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
@@ -38,8 +40,9 @@ commands = typer.Typer()
 workspaces = group_in(
     commands,
     "workspace",
-    "List, dump, load or erase a workspace; cues to start with.\n\nChanges: as each command says.",
+    "Count, dump, load or erase a workspace; cues to start with.\n\nChanges: as each command says.",
 )
+NOTHING = "nothing is stored yet"
 GZIP, COMPRESSED = b"\x1f\x8b", ".gz"
 _UserName = Annotated[str | None, typer.Option("--user", help="Only what belongs to this user.")]
 
@@ -47,13 +50,29 @@ _UserName = Annotated[str | None, typer.Option("--user", help="Only what belongs
 @workspaces.command("list")
 @expand_options
 def list_(*, service: ServiceOptions, as_json: JsonOption = False) -> None:
-    """List the workspaces that something was written to, with their languages.
+    """Count what is stored, by workspace; of a service elsewhere, list its workspaces.
 
     Changes nothing.
     """
-    with service.connect(owner=True) as client:
-        names = client.admin.workspaces()
-    print_list(names, lambda item: f"{item.name} ({item.language})", nothing="nothing is stored yet", as_json=as_json)
+    if service.url or settings_here().url:
+        with service.connect() as client:
+            names = client.admin.workspaces()
+        print_list(names, lambda item: f"{item.name} ({item.language})", nothing=NOTHING, as_json=as_json)
+        return
+    found = with_services(lambda services: Overview(database=services.database).statistics())
+    print_list(found, _figures, nothing=NOTHING, as_json=as_json)
+
+
+def _figures(item: WorkspaceStatistics) -> str:
+    """Returns a workspace's figures in three lines."""
+    kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(item.kinds.items())) or "none"
+    refused = ", ".join(f"{reason} {count}" for reason, count in sorted(item.refused.items())) or "none"
+    return (
+        f"{item.name} ({item.language}): {item.live} memories ({kinds})\n"
+        f"  sources {item.sources}, runs {item.runs}, recalls {item.recalls},"
+        f" pending for a vector {item.waiting}, for links {item.pending_links}\n"
+        f"  retired {item.retired}, quarantined {item.quarantined}, refused: {refused}"
+    )
 
 
 @workspaces.command()

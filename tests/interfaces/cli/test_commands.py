@@ -481,8 +481,8 @@ def test_the_examples_can_be_left_out_and_taken_away(tmp_path: Path, model_folde
         time.sleep(0.1)
     assert call(folder, "workspace", "examples").returncode == 2
     assert "and 13 runs are removed" in call(folder, "workspace", "examples", "--remove").stdout
-    left = service.asked("/api/status")
-    assert (left["live"], left["retired"], left["sources"], left["runs"], left["recalls"]) == (0, {}, 0, 0, 0)
+    (left,) = json.loads(call(folder, "workspace", "list", "--json").stdout)
+    assert (left["live"], left["retired"], left["sources"], left["runs"], left["recalls"]) == (0, 0, 0, 0, 0)
     assert service.end(signal.SIGTERM) == 0
     assert "An agent that plans" not in (again := Service(folder)).greeting
     assert again.end(signal.SIGTERM) == 0
