@@ -1,4 +1,4 @@
-"""Trains the adapter of the default model on plans and the lessons that apply to them, and writes it.
+"""Trains the adapter of plans of the default model on plans and the lessons that apply to them, and writes it.
 
 The vector of a plan comes near those of the lessons that apply to it, and the vector of a lesson near the plans that it
 applies to and away from those that only look like them. The pairs are invented (`benchmarks/pairs`). What the adapter
@@ -22,14 +22,14 @@ from safetensors.torch import load_file, save_file
 from sklearn.metrics import average_precision_score  # type: ignore[import-untyped]  # the package has no types
 
 from app.foundation.models.bundled import installed_weights
-from app.foundation.models.encoder import ADAPTER
+from app.foundation.models.encoder import ADAPTERS
+from app.foundation.models.protocols import PLANS
 from app.foundation.models.tokens import MINILM, load_tokenizer
 from app.recall.cues.cue import cue_text
 
 PAIRS = Path(__file__).with_name("pairs")
-LAYERS, FROZEN, HEADS = 6, 3, 12
-"""Layers of the model, and the lower ones that stay as they are: their output is computed once for each text."""
-RANK, SCALE = 16, 2.0
+LAYERS, HEADS = 6, 12
+FROZEN, RANK, SCALE = 3, 16, 2.0
 ADAPTED = (
     "attention.self.query",
     "attention.self.value",
@@ -83,15 +83,22 @@ def read_pairs(path: Path) -> list[Pair]:
 class Encoder:
     """The default model with an adapter in its upper layers."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        *,
+        frozen: int = FROZEN,
+        rank: int = RANK,
+        scale: float = SCALE,
+        adapted: Sequence[str] = ADAPTED,
+        tokens: int = TOKENS,
+    ) -> None:
+        """`frozen` lower layers stay as they are: their output is computed once for each text, of so many tokens."""
         path = installed_weights()
         assert path is not None, "the package of the weights is not installed"  # noqa: S101
+        self._frozen, self._scale, self._tokens = frozen, scale, tokens
         self.weights: Weights = {name: value.float() for name, value in load_file(path).items()}
-        self.factors = {
-            f"encoder.layer.{layer}.{name}.weight": _new_factors(self.weights[f"encoder.layer.{layer}.{name}.weight"])
-            for layer in range(FROZEN, LAYERS)
-            for name in ADAPTED
-        }
+        names = [f"encoder.layer.{layer}.{name}.weight" for layer in range(frozen, LAYERS) for name in adapted]
+        self.factors = {name: _new_factors(self.weights[name], rank) for name in names}
         self._tokenizer = load_tokenizer(MINILM / "tokenizer.json")
         self._lower: dict[str, Tensor] = {}
 
@@ -101,9 +108,9 @@ class Encoder:
         with torch.no_grad():
             for first in range(0, len(missing), TEXTS_AT_ONCE):
                 part = missing[first : first + TEXTS_AT_ONCE]
-                tokens = [torch.tensor(_cut(item.ids)) for item in self._tokenizer.encode_batch(part)]
+                tokens = [torch.tensor(self._cut(item.ids)) for item in self._tokenizer.encode_batch(part)]
                 padded, mask = _padded([self._embedded(item) for item in tokens])
-                found = self._layers(padded, mask, range(FROZEN))
+                found = self._layers(padded, mask, range(self._frozen))
                 for text, row, item in zip(part, found, tokens, strict=True):
                     self._lower[text] = row[: len(item)].to(torch.bfloat16)
 
@@ -111,7 +118,16 @@ class Encoder:
         """Returns the vectors of prepared texts, of unit length."""
         padded, mask = _padded([self._lower[text].float() for text in texts])
         kept = mask[..., None].float()
-        return F.normalize((self._layers(padded, mask, range(FROZEN, LAYERS)) * kept).sum(1), dim=1)
+        return F.normalize((self._layers(padded, mask, range(self._frozen, LAYERS)) * kept).sum(1), dim=1)
+
+    def stored(self) -> dict[str, Tensor]:
+        """Returns the factors as the service reads them."""
+        found = {f"{name}.up": self._scale * up for name, (up, _) in self.factors.items()}
+        found |= {f"{name}.down": down for name, (_, down) in self.factors.items()}
+        return {name: value.detach().to(torch.float16).contiguous() for name, value in found.items()}
+
+    def _cut(self, ids: Sequence[int]) -> Sequence[int]:
+        return ids if len(ids) <= self._tokens else [*ids[: self._tokens - 1], ids[-1]]
 
     def _embedded(self, tokens: Tensor) -> Tensor:
         own = self.weights
@@ -144,7 +160,7 @@ class Encoder:
         if (factors := self.factors.get(f"{name}.weight")) is None:
             return found
         up, down = factors
-        return found + SCALE * F.linear(F.linear(value, down), up)
+        return found + self._scale * F.linear(F.linear(value, down), up)
 
     def _normalised(self, value: Tensor, name: str) -> Tensor:
         return F.layer_norm(
@@ -152,14 +168,10 @@ class Encoder:
         )
 
 
-def _cut(ids: Sequence[int]) -> Sequence[int]:
-    return ids if len(ids) <= TOKENS else [*ids[: TOKENS - 1], ids[-1]]
-
-
-def _new_factors(matrix: Tensor) -> tuple[Tensor, Tensor]:
+def _new_factors(matrix: Tensor, rank: int) -> tuple[Tensor, Tensor]:
     rows, columns = matrix.shape
-    down = (torch.randn(RANK, columns) / math.sqrt(columns)).requires_grad_()
-    return torch.zeros(rows, RANK).requires_grad_(), down
+    down = (torch.randn(rank, columns) / math.sqrt(columns)).requires_grad_()
+    return torch.zeros(rows, rank).requires_grad_(), down
 
 
 def _padded(rows: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
@@ -244,11 +256,9 @@ def main() -> None:
     if unseen:
         print(f"\n{options.without}, average precision after: {average_precision(encoder, unseen):.3f}")
         return
-    factors = {f"{name}.up": SCALE * up for name, (up, _) in encoder.factors.items()}
-    factors |= {f"{name}.down": down for name, (_, down) in encoder.factors.items()}
-    save_file({name: value.detach().to(torch.float16).contiguous() for name, value in factors.items()}, ADAPTER)
-    ADAPTER.chmod(0o644)
-    print(f"\nwritten to {ADAPTER}: raise VECTORS_VERSION (cue.py) and _GRAPH_VERSION (bundled.py)")
+    save_file(encoder.stored(), ADAPTERS[PLANS])
+    ADAPTERS[PLANS].chmod(0o644)
+    print(f"\nwritten to {ADAPTERS[PLANS]}: raise VECTORS_VERSION (cue.py) and _GRAPH_VERSION (bundled.py)")
 
 
 if __name__ == "__main__":

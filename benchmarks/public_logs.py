@@ -2,11 +2,11 @@
 
 The logs are not part of this repository. `public_turns.jsonl` names each by repository, commit and path, with the turns
 of persons that were read, drawn at random above and below the threshold of then, and the verdicts;
-`public_turns_held_out.jsonl` does so for repositories that no rule and no fit has seen. Readers had the sentences of a
-turn and the end of the agent's turn before it, and no sight of the rules. `useful` names the turns with a sentence that
-a colleague would write down for later sessions, and these sentences by their digests; `harmless` turns are true and
-lasting but change nothing; all others are junk. Two readers of the same 168 turns called 33 turns useful each, 31 of
-them both.
+`public_turns_held_out.jsonl` does so for repositories that the adapter of lessons has not seen. Readers had the
+sentences of a turn and the end of the agent's turn before it, and no sight of the rules. `useful` names the turns with
+a sentence that a colleague would write down for later sessions, and these sentences by their digests; `harmless` turns
+are true and lasting but change nothing; all others are junk. Two readers of the same 168 turns called 33 turns useful
+each, 31 of them both.
 """
 
 import argparse
@@ -23,11 +23,12 @@ from app.recall.cues.cue import PERSON
 from app.recall.cues.extraction.extract import extract, ordinal_of
 from app.recall.cues.signs import TurnModel
 from benchmarks.figures import Figure, report
+from benchmarks.reading import read_spoken
 from benchmarks.stage import rows_of
 
 TURNS = Path(__file__).parent / "public_turns.jsonl"
 HELD_OUT = Path(__file__).parent / "public_turns_held_out.jsonl"
-"""Turns of other repositories. They measure, and stay out of every fit and out of sight of who writes rules."""
+"""Turns of other repositories: the adapter is not trained on them; the function beside it is fitted to them."""
 USEFUL, HARMLESS, JUNK = "useful", "harmless", "junk"
 ACTIVE, CANDIDATE, SILENT = "active cues", "candidates", "turns without a cue"
 
@@ -69,7 +70,7 @@ def verdict(row: Mapping[str, Any], ordinal: int) -> str:
 
 def judged(row: Mapping[str, Any], turns: Sequence[Turn], model: TurnModel | None = None) -> Iterator[tuple[str, str]]:
     """Yields what the rules make of each turn that was read, and the reader's verdict."""
-    found = [cue for cue in extract(turns, model) if cue.trust == PERSON]
+    found = [cue for cue in extract(read_spoken(turns), model) if cue.trust == PERSON]
     made = {ordinal_of(cue): CANDIDATE if cue.is_candidate else ACTIVE for cue in found}
     yield from ((made.get(ordinal, SILENT), verdict(row, ordinal)) for ordinal in row["read"])
 
@@ -89,11 +90,11 @@ def figures(found: Sequence[tuple[str, str]]) -> Iterator[Figure]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measures the rules in use on logs of public repositories: those that the weights are fitted to, and others."""
+    """Measures the rules in use on logs of public repositories, which they have seen in part: see `benchmarks.cues`."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="clones of the repositories, each in OWNER/NAME")
     given = parser.parse_args(arguments)
-    for name, path in (("that the weights are fitted to", TURNS), ("that no fit has seen", HELD_OUT)):
+    for name, path in (("that the adapter is trained on", TURNS), ("that the weights are fitted to", HELD_OUT)):
         found = [pair for row in read(path) for pair in judged(row, turns_of(row, given.folder))]
         report(f"cues of persons, public logs {name}", list(figures(found)))
 

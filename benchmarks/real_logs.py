@@ -15,6 +15,7 @@ from app.recall.cues.cue import NewCue
 from app.recall.cues.extraction.extract import extract, ordinal_of
 from app.recall.cues.signs import TurnModel
 from benchmarks.figures import Figure, report
+from benchmarks.reading import read_spoken
 from benchmarks.stage import SHARED_DATA, rows_of
 
 REAL = SHARED_DATA / "real-logs-dev"
@@ -135,7 +136,7 @@ def verdict(session: RealSession, cue: NewCue) -> str:
 
 def active(session: RealSession, model: TurnModel | None = None) -> list[NewCue]:
     """Returns the cues of a session that an agent may be told."""
-    return [cue for cue in extract(session.turns, model) if not cue.is_candidate]
+    return [cue for cue in extract(read_spoken(session.turns), model) if not cue.is_candidate]
 
 
 def figures(found: Sequence[ReadSession]) -> Iterator[Figure]:

@@ -74,8 +74,8 @@ class ByMark(Hashed):
     async def embed_documents(self, texts: Sequence[str]) -> Matrix:
         return await (self.model.embed_documents(texts) if self.understands else super().embed_documents(texts))
 
-    async def embed_adapted(self, texts: Sequence[str], *, queries: bool) -> Matrix | None:
-        return await adapted_vectors(self.model, texts, queries=queries) if self.understands else None
+    async def embed_adapted(self, texts: Sequence[str], adapter: str, *, queries: bool) -> Matrix | None:
+        return await adapted_vectors(self.model, texts, adapter, queries=queries) if self.understands else None
 
     async def embed_tokens(self, texts: Sequence[str]) -> tuple[Matrix, Sequence[TokenCodes | None]]:
         return await embed_tokens(self.model if self.understands else Hashed(), texts)
@@ -145,8 +145,8 @@ class Lent(Turned):
         await self._wait()
         return matrix
 
-    async def embed_adapted(self, texts: Sequence[str], *, queries: bool) -> Matrix | None:
-        return await adapted_vectors(self._provider, texts, queries=queries)
+    async def embed_adapted(self, texts: Sequence[str], adapter: str, *, queries: bool) -> Matrix | None:
+        return await adapted_vectors(self._provider, texts, adapter, queries=queries)
 
 
 class Wordless(Lent):

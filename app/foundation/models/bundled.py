@@ -44,7 +44,7 @@ _LOOK_SECONDS = 0.1
 NEVER = threading.Event()
 """It is never set."""
 _STOPPED = "the service stopped before the weights of the embedding model were fetched"
-_GRAPH_VERSION = 4
+_GRAPH_VERSION = 5
 """Version of the written files. It goes up with every change to them; the folder of an older version stays unused."""
 FOLDER = f"{DEFAULT_MODEL.replace('/', '--')}-{_GRAPH_VERSION}"
 MANIFEST = "manifest.json"
@@ -76,7 +76,7 @@ def write_onnx(folder: Path, stop: threading.Event = NEVER) -> Path:
                 _replace(target, folder / _UNFINISHED, stop)
     except OSError as error:
         raise EmbeddingUnavailable(
-            f"cannot write the embedding model to {folder}: {error.strerror or error}; it needs 108 MB and the right to"
+            f"cannot write the embedding model to {folder}: {error.strerror or error}; it needs 117 MB and the right to"
             " write there"
         ) from error
     return target

@@ -25,11 +25,12 @@ Recall@5 and @10, with MatMulNBits alone in brackets: LoCoMo dev 0.7568 (0.7571)
 0.4880 (0.4880) and 0.5535 (0.5551). With `output.dense` in the second form, too, the least cosine of texts without
 words falls below 0.99.
 
-The graph of the adapted model is the query graph with other weights in its upper layers. The ranges of the unadapted
-layers serve it too: cosines to exact adapted vectors are 0.9989 on average and 0.9978 at worst over 200 texts.
+The graph of an adapted model is the query graph with other weights in its upper layers. The ranges of the unadapted
+layers serve it too: for plans, cosines to exact adapted vectors are 0.9989 on average and 0.9978 at worst over 200
+texts.
 """
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -39,7 +40,7 @@ from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, helper, parser
 from safetensors import safe_open
 
-from app.foundation.models.runtime import ADAPTED_FILE, QUERY_FILE, inputs_of, open_session
+from app.foundation.models.runtime import ADAPTED_FILES, QUERY_FILE, inputs_of, open_session
 from app.foundation.models.tokens import MINILM
 
 LAYERS = 6
@@ -61,11 +62,15 @@ _SAMPLE_LENGTHS, _SAMPLES = (4, 8, 16, 32), 16
 """Lengths in tokens of the sequences by which ranges are measured, and sequences of each length and vocabulary part."""
 _SAMPLED_TOKENS = ((999, 1064), (1996, 30522))
 """Parts of the vocabulary: punctuation and digits, and words."""
-ADAPTER = MINILM / "adapter.safetensors"
+ADAPTERS: Mapping[str, Path] = {name: MINILM / f"{name}.safetensors" for name in ADAPTED_FILES}
 """Additions to matrices of the upper layers: for each, two factors of low rank, whose product is added (LoRA, Hu et al.
-2021, arXiv:2106.09685). `python -m benchmarks.adapter` trains and writes it."""
-_ADAPTED = "adapted."
-"""Begins the names of the weights of the layers that the adapter changes, in place of `encoder.`."""
+2021, arXiv:2106.09685). `python -m benchmarks.adapter` trains that of plans, `python -m benchmarks.lesson_reader`
+that of lessons."""
+HEAD = "head"
+"""The weights of a text's vector for one number. A graph whose adapter has them gives that number for the vector."""
+_OUTPUT = "sentence_embedding"
+_VECTOR = f"{_OUTPUT} = Div (total, norm)"
+_DECLARED, _NUMBER_DECLARED = f"float[batch, 384] {_OUTPUT}", f"float[batch, 1] {_OUTPUT}"
 _FIRST_TOKEN, _LAST_TOKEN = 101, 102
 """The special tokens at both ends of a text."""
 
@@ -76,7 +81,7 @@ _Ranges = Mapping[str, NDArray[np.float32]]
 def write_graphs(weights: Path, folder: Path) -> None:
     """Writes the graphs and, into a file of its own, the weights that they name.
 
-    The graph of the adapted model has the layers of the query graph below the ones that the adapter changes.
+    The graph of an adapted model has the layers of the query graph below the ones that the adapter changes.
     """
     written: dict[str, TensorProto] = {}
     with safe_open(weights, framework="numpy") as tensors, (folder / _DATA_FILE).open("wb") as data:
@@ -86,37 +91,41 @@ def write_graphs(weights: Path, folder: Path) -> None:
         ranges = _ranges(exact, folder)
         queries = _written_graph("encoder_layer_int8", data, written, partial(_weight, tensors, ranges))
         (folder / QUERY_FILE).write_bytes(queries.SerializeToString())
-        with safe_open(ADAPTER, framework="numpy") as adapter:
-            weight = partial(_weight, _AdaptedWeights(tensors, adapter), ranges)
-            adapted = _written_graph("encoder_layer_int8", data, written, weight, adapted=_layers_of(adapter))
-        (folder / ADAPTED_FILE).write_bytes(adapted.SerializeToString())
+        for name, file in ADAPTED_FILES.items():
+            with safe_open(ADAPTERS[name], framework="numpy") as stored:
+                adapter = _Adapter(name, tensors, stored)
+                weight = partial(_weight, adapter, ranges)
+                adapted = _written_graph("encoder_layer_int8", data, written, weight, adapter)
+            (folder / file).write_bytes(adapted.SerializeToString())
 
 
-class _AdaptedWeights:
-    """Reads the weights with the additions of the adapter."""
+class _Adapter:
+    """Reads the weights with the additions of an adapter."""
 
-    def __init__(self, tensors: safe_open, adapter: safe_open) -> None:
-        self._tensors, self._adapter = tensors, adapter
-        self._changed = frozenset(adapter.keys())  # type: ignore[no-untyped-call]  # bare stubs
+    def __init__(self, name: str, tensors: safe_open, adapter: safe_open) -> None:
+        self.name, self._tensors, self._adapter = name, tensors, adapter
+        self._stored = frozenset(adapter.keys())  # type: ignore[no-untyped-call]  # bare stubs
+        self.has_head = HEAD in self._stored
+        self.layers = frozenset(int(key.split(".")[2]) for key in self._stored - {HEAD})
+        """The numbers of the layers that it changes."""
 
     def get_tensor(self, name: str) -> NDArray[np.float32]:
         """Returns a weight by its name in the graph."""
-        name = name.replace(_ADAPTED, "encoder.")
+        name = name.removeprefix(f"{self.name}.")
+        if name == HEAD:
+            return self._own(HEAD)
+        name = _in_encoder(name)
         tensor: NDArray[np.float32] = self._tensors.get_tensor(name)  # type: ignore[no-untyped-call]  # bare stubs
-        if f"{name}.up" not in self._changed:
-            return tensor
-        up, down = (
-            self._adapter.get_tensor(f"{name}.{factor}").astype(np.float32)  # type: ignore[no-untyped-call]  # as above
-            for factor in ("up", "down")
-        )
-        changed: NDArray[np.float32] = tensor + up @ down
-        return changed
+        return tensor + self._own(f"{name}.up") @ self._own(f"{name}.down") if f"{name}.up" in self._stored else tensor
+
+    def _own(self, name: str) -> NDArray[np.float32]:
+        own: NDArray[np.float32] = self._adapter.get_tensor(name).astype(np.float32)  # type: ignore[no-untyped-call]  # as above
+        return own
 
 
-def _layers_of(adapter: safe_open) -> frozenset[int]:
-    """Returns the numbers of the layers that an adapter changes."""
-    names: list[str] = adapter.keys()  # type: ignore[no-untyped-call]  # bare stubs
-    return frozenset(int(name.split(".")[2]) for name in names)
+def _in_encoder(name: str) -> str:
+    """Returns the name that a weight of an adapted layer has in the official weights."""
+    return f"encoder.{name[name.index('layer.') :]}" if "layer." in name else name
 
 
 def _written_graph(
@@ -124,13 +133,13 @@ def _written_graph(
     data: BinaryIO,
     written: dict[str, TensorProto],
     weight: Callable[[str], NDArray[Any]],
-    adapted: Container[int] = (),
+    adapter: _Adapter | None = None,
 ) -> ModelProto:
     """Returns a graph whose weights are in the data file; appends those that are not yet `written`.
 
-    `adapted` are the numbers of the layers whose weights have a name of their own.
+    The weights of the layers that the adapter changes have names of their own.
     """
-    model = parser.parse_model(_graph_text(layer, adapted))
+    model = parser.parse_model(_graph_text(layer, adapter))
     for name in _named_weights(model):
         if name not in written:
             written[name] = _written_weight(data, name, weight(name))
@@ -170,10 +179,13 @@ def _samples() -> Iterator[NDArray[np.int64]]:
             yield tokens
 
 
-def _graph_text(layer: str, adapted: Container[int]) -> str:
+def _graph_text(layer: str, adapter: _Adapter | None) -> str:
     graph, text = (Path(__file__).with_name(f"{name}.onnxtxt").read_text() for name in ("encoder", layer))
-    own = text.replace('"encoder.', f'"{_ADAPTED}')
-    layers = ((own if number in adapted else text).format(n=number, next=number + 1) for number in range(LAYERS))
+    own, changed = (text, ()) if adapter is None else (text.replace('"encoder.', f'"{adapter.name}.'), adapter.layers)
+    layers = ((own if number in changed else text).format(n=number, next=number + 1) for number in range(LAYERS))
+    if adapter is not None and adapter.has_head:
+        number = f'unit = Div (total, norm)\n    {_OUTPUT} = MatMul (unit, "{adapter.name}.{HEAD}")'
+        graph = graph.replace(_VECTOR, number).replace(_DECLARED, _NUMBER_DECLARED)
     return graph.replace("LAYERS", "".join(layers))
 
 
@@ -184,7 +196,7 @@ def _named_weights(model: ModelProto) -> Sequence[str]:
     return list(dict.fromkeys(name for node in model.graph.node for name in node.input if name not in known))
 
 
-def _weight(tensors: safe_open | _AdaptedWeights, ranges: _Ranges, name: str) -> NDArray[Any]:
+def _weight(tensors: safe_open | _Adapter, ranges: _Ranges, name: str) -> NDArray[Any]:
     """Returns a weight of the graph. `.T` means transposed; `qkv` joins the weights of query, key and value.
 
     `.int8` and `.scales` are the two parts of a matrix in 8 bits; `.factors`, `.int7` and `.columns` the three parts of
@@ -194,9 +206,7 @@ def _weight(tensors: safe_open | _AdaptedWeights, ranges: _Ranges, name: str) ->
     if form in {"int8", "scales"}:
         return _in_8_bits(_weight(tensors, ranges, f"{matrix}.T"))[form == "scales"]
     if form in (parts := ("factors", "int7", "columns")):
-        return _in_7_bits(_weight(tensors, ranges, f"{matrix}.T"), ranges[matrix.replace(_ADAPTED, "encoder.")])[
-            parts.index(form)
-        ]
+        return _in_7_bits(_weight(tensors, ranges, f"{matrix}.T"), ranges[_in_encoder(matrix)])[parts.index(form)]
     if "qkv" in name:
         joined = [_weight(tensors, ranges, name.replace("qkv", part)) for part in ("query", "key", "value")]
         return np.concatenate(joined, -1)

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 BATCH_TOKENS = 2_048
 """Padded tokens of a document batch, 8 full windows. Larger batches take 5 % longer a token and delay queries."""
 _MOST_QUERIES = 16
+_ADAPTED_AT_ONCE = 8
+"""Texts of one run of a model with an adapter: with whole windows as many tokens as a batch of documents has. They are
+of like length, because padding costs as much as text, and other callers' runs come between."""
 """Queries of one run of the model; 16 short ones together take as long as 4 alone."""
 
 RETRY_SECONDS, _LONGEST_RETRY_SECONDS = 10.0, 320.0
@@ -139,15 +142,24 @@ class LocalProvider:
             await filling
         return vectors, tokens
 
-    async def embed_adapted(self, texts: Sequence[str], *, queries: bool) -> Matrix | None:
-        """Returns the vectors of texts by the adapted model; None if the model has none.
+    async def embed_adapted(self, texts: Sequence[str], adapter: str, *, queries: bool) -> Matrix | None:
+        """Returns what the model with an adapter gives for texts; None if it has none.
 
         Raises:
             EmbeddingUnavailable: the model cannot be loaded, or its weights are being fetched.
         """
         self._refuse_while_fetching()
         pool = self._queries if queries else self._documents
-        return await asyncio.get_running_loop().run_in_executor(pool, self._run_adapted, texts)
+        in_thread = asyncio.get_running_loop().run_in_executor
+        order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
+        found: list[Matrix] = []
+        for first in range(0, len(order), _ADAPTED_AT_ONCE):
+            part = [texts[place] for place in order[first : first + _ADAPTED_AT_ONCE]]
+            rows = await in_thread(pool, self._run_adapted, part, adapter)
+            if rows is None:
+                return None
+            found.append(rows)
+        return np.concatenate(found)[np.argsort(order)]
 
     async def close(self) -> None:
         """Ends the threads after the running calls are done, and a fetch of the weights at once."""
@@ -205,8 +217,8 @@ class LocalProvider:
     def _run_queries(self, texts: Sequence[str]) -> list[QueryVectors]:
         return self._ask(lambda model: model.embed_queries(_well_formed(texts)))
 
-    def _run_adapted(self, texts: Sequence[str]) -> Matrix | None:
-        return self._ask(lambda model: model.embed_adapted(_well_formed(texts)))
+    def _run_adapted(self, texts: Sequence[str], adapter: str) -> Matrix | None:
+        return self._ask(lambda model: model.embed_adapted(_well_formed(texts), adapter))
 
     def _ask(self, run: "Callable[[TextModel], _T]") -> _T:
         model = self._ready_model()

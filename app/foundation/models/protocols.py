@@ -109,12 +109,17 @@ class EmbeddingProvider(Protocol):
         ...
 
 
+PLANS, LESSONS = "plans", "lessons"
+"""Adapters of a model. With that of plans, the vector of a plan is near those of the lessons that apply to it. With
+that of lessons, a row is one number: the log-odds, but for a constant, that a sentence in its turn is a lesson."""
+
+
 @runtime_checkable
 class AdaptedEmbedder(Protocol):
-    """A provider that may have an adapted model, in which a plan is near the lessons that apply to it."""
+    """A provider whose model may have adapters."""
 
-    async def embed_adapted(self, texts: Sequence[str], *, queries: bool) -> Matrix | None:
-        """Returns the vectors of texts by the adapted model; None if the model that embeds now has none.
+    async def embed_adapted(self, texts: Sequence[str], adapter: str, *, queries: bool) -> Matrix | None:
+        """Returns what the model with an adapter gives for texts; None if the model that embeds now has none.
 
         `queries` are embedded by the thread of the queries, without waiting for documents.
 
@@ -124,13 +129,17 @@ class AdaptedEmbedder(Protocol):
         ...
 
 
-async def adapted_vectors(provider: EmbeddingProvider, texts: Sequence[str], *, queries: bool = False) -> Matrix | None:
-    """Returns the vectors of at least one text by the adapted model of a provider; None if it has none.
+async def adapted_vectors(
+    provider: EmbeddingProvider, texts: Sequence[str], adapter: str = PLANS, *, queries: bool = False
+) -> Matrix | None:
+    """Returns what the model of a provider with an adapter gives for at least one text; None if it has none.
 
     Raises:
         EmbeddingUnavailable: the model gives no vectors now.
     """
-    return await provider.embed_adapted(texts, queries=queries) if isinstance(provider, AdaptedEmbedder) else None
+    if not isinstance(provider, AdaptedEmbedder):
+        return None
+    return await provider.embed_adapted(texts, adapter, queries=queries)
 
 
 @runtime_checkable

@@ -3,7 +3,7 @@
 fastembed, which takes a second to import, knows the shape of the models that it lists. An endpoint serves others.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from tokenizers import Encoding, Tokenizer
 from app.errors import EmbeddingUnavailable
 from app.foundation.models.bundled import DEFAULT_MODEL, SPECIAL_TOKENS, WINDOW
 from app.foundation.models.late import TokenCodes, codes_of, means_something
-from app.foundation.models.protocols import Matrix, QueryVectors, Window
+from app.foundation.models.protocols import LESSONS, PLANS, Matrix, QueryVectors, Window
 from app.foundation.models.tokens import BundledTokenCounter, TokenizerFile
 
 THREADS_A_RUN = 1
@@ -26,10 +26,8 @@ faster on a busy one. On two threads a query is 2 ms faster, and the search afte
 QUERY_FILE = "queries.onnx"
 """The default model's graph for queries. Its 8-bit weights are in the data file, too, beside the embeddings that all
 graphs read."""
-ADAPTED_FILE = "adapted.onnx"
-"""The graph of the adapted model, in which a plan is near the lessons that apply to it."""
-_TEXTS_AT_ONCE = 8
-"""Texts of one run of the adapted model: with whole windows as many tokens as a batch of documents has."""
+ADAPTED_FILES = {PLANS: "plans.onnx", LESSONS: "lessons.onnx"}
+"""The graphs of the default model with an adapter."""
 _POOLED = "sentence_embedding"
 """The output in which exports give the vector of the whole text."""
 
@@ -42,10 +40,10 @@ class TextModel:
         model: TextEmbedding,
         window: Window,
         encoder: "_Encoder | None" = None,
-        adapted: "_Encoder | None" = None,
+        adapted: "Mapping[str, _Encoder] | None" = None,
         documents: "_Encoder | None" = None,
     ) -> None:
-        self.window, self._model, self._encoder, self._adapted = window, model, encoder, adapted
+        self.window, self._model, self._encoder, self._adapted = window, model, encoder, adapted or {}
         self._documents = documents
 
     def embed_queries(self, texts: Sequence[str]) -> list[QueryVectors]:
@@ -55,12 +53,11 @@ class TextModel:
         vectors, tokens = self._encoder.embed_tokens(texts)
         return [(row, found if len(found) else None) for row, (_, found) in zip(vectors, tokens, strict=True)]
 
-    def embed_adapted(self, texts: Sequence[str]) -> Matrix | None:
-        """Returns the vectors of texts by the adapted model; None if this model has none."""
-        if self._adapted is None:
+    def embed_adapted(self, texts: Sequence[str], adapter: str) -> Matrix | None:
+        """Returns what this model with an adapter gives for texts, a row each; None if it has no such adapter."""
+        if (encoder := self._adapted.get(adapter)) is None:
             return None
-        parts = [texts[first : first + _TEXTS_AT_ONCE] for first in range(0, len(texts), _TEXTS_AT_ONCE)]
-        return np.concatenate([self._adapted.embed(part) for part in parts])
+        return encoder.embed(texts)
 
     def embed_documents(self, texts: Sequence[str], *, words: bool) -> tuple[Matrix, Sequence[TokenCodes | None]]:
         """Returns the vectors of unit length of documents, and the codes of their tokens; None for each without
@@ -87,12 +84,15 @@ def load_bundled(folder: Path, dimension: int) -> TextModel:
     model = _open(DEFAULT_MODEL, dimension, specific_model_path=str(folder))
     try:
         tokenizer: Tokenizer = model.model.tokenizer  # type: ignore[attr-defined] # each kind has one
-        encoder, adapted = (_Encoder(open_session(folder / name), tokenizer) for name in (QUERY_FILE, ADAPTED_FILE))
-        for graph in (encoder, adapted):
+        encoder = _Encoder(open_session(folder / QUERY_FILE), tokenizer)
+        adapted = {name: _Encoder(open_session(folder / file), tokenizer) for name, file in ADAPTED_FILES.items()}
+        for graph in (encoder, *adapted.values()):
             graph.embed(["warm up"])
         documents = _Encoder(model.model.model, tokenizer)  # type: ignore[attr-defined] # as above
     except Exception as error:
-        raise EmbeddingUnavailable(f"{DEFAULT_MODEL} cannot be loaded for queries and plans: {error}") from error
+        raise EmbeddingUnavailable(
+            f"{DEFAULT_MODEL} cannot be loaded for queries, plans and lessons: {error}"
+        ) from error
     return TextModel(model, Window(WINDOW - SPECIAL_TOKENS, BundledTokenCounter()), encoder, adapted, documents)
 
 
@@ -139,7 +139,7 @@ class _Encoder:
         self._session, self._tokenizer = session, tokenizer
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """Returns the vectors of unit length of these texts, a row each."""
+        """Returns the vectors of unit length of these texts, a row each; by a graph with a head its number."""
         vectors: Matrix = self._run(self._tokenizer.encode_batch(list(texts)), [_POOLED])[0]
         return vectors
 

@@ -52,9 +52,8 @@ TRIGGER, TOGETHER, ADAPTED = 0, 1, 2
 trigger and lesson by the adapted model, zeros if the model has no adapted form."""
 VECTORS_OF_CUE = 3
 VECTORS_VERSION = "+1"
-"""Follows the name of the model in the database. It changes with the adapter and with the places: cues that were
-embedded before are then embedded again. The version of the written graphs (`bundled.py`) changes with the adapter too.
-"""
+"""Follows the name of the model in the database. It changes with the adapter of plans and with the places: cues that
+were embedded before are then embedded again. The version of the written graphs (`bundled.py`) changes with it too."""
 STARTER = "starter"
 
 

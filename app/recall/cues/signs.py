@@ -6,7 +6,7 @@ The expressions of the signs are data of each language, and so are the fitted we
 import functools
 import math
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from importlib.resources import files
 from itertools import islice
 from typing import Any, NamedTuple
@@ -85,6 +85,10 @@ RULE = re.compile(
 """The place in a sentence at which a rule of its own begins: "start the work, make sure to test first"."""
 COMMAND = re.compile(r"^[^\S\n]{0,4}/[\w:-]+(?=\s|$)", re.MULTILINE)
 """The name of a command to the program, before what a person says."""
+READ, ALONE = "read", "alone"
+"""The fitted models: of sentences that an embedding model has read, and of their signs alone."""
+READ_SENTENCE, READ_BEFORE, READ_TURN = 260, 120, 300
+"""Characters of a sentence, of the agent's turn before and of its own turn that the embedding model reads."""
 TABLES = {USER: "person", ASSISTANT: "agent"}
 """The signs that a turn's sentences are looked through for, by the role."""
 
@@ -111,11 +115,16 @@ class TurnModel(NamedTuple):
     """A fitted logistic function."""
 
     bias: float
-    weights: Mapping[str, float]
     shown: float
     """Probability from which on a turn is a cue that may be shown, 0 to 1."""
     candidate: float
     """Probability from which on it is a candidate for a person, 0 to 1."""
+    weights: Mapping[str, float]
+
+    @property
+    def reads(self) -> bool:
+        """True if it weighs what an embedding model reads."""
+        return "read" in self.weights
 
     def probability(self, features: Mapping[str, float]) -> float:
         """Returns the probability that a turn with these features holds a lesson; an unknown feature weighs nothing."""
@@ -124,10 +133,9 @@ class TurnModel(NamedTuple):
 
 
 @functools.cache
-def fitted_model() -> TurnModel:
-    """Reads the model of a person's sentences."""
-    read = read_toml("app.recall.cues.extraction", "weights.toml", dict[str, Any])
-    return TurnModel(bias=read["bias"], weights=read["features"], shown=read["shown"], candidate=read["candidate"])
+def fitted_model(form: str) -> TurnModel:
+    """Reads the model of a person's sentences that an embedding model has read, or of the signs alone."""
+    return TurnModel(**read_toml("app.recall.cues.extraction", "weights.toml", dict[str, dict[str, Any]])[form])
 
 
 class SaidPart(NamedTuple):
@@ -135,6 +143,8 @@ class SaidPart(NamedTuple):
 
     text: str
     signs: frozenset[str]
+    odds: float | None = None
+    """The log-odds that it is a lesson, but for a constant, by the embedding model; None if that has not read it."""
 
 
 class SpokenTurn(NamedTuple):
@@ -182,6 +192,40 @@ def spoken_turns(turns: Sequence[Turn]) -> list[SpokenTurn]:
     return found
 
 
+def texts_to_read(spoken: Sequence[SpokenTurn]) -> list[str]:
+    """Returns the persons' sentences that are read, each with the end of the agent's turn before and its own turn."""
+    return [
+        _in_context(item, part)
+        for item in spoken
+        for place, part in enumerate(item.sentences)
+        if _is_read(item, place, part)
+    ]
+
+
+def with_odds(spoken: Sequence[SpokenTurn], odds: Iterable[float]) -> list[SpokenTurn]:
+    """Returns the turns with the log-odds of the sentences that were read, in the order of `texts_to_read`."""
+    each = iter(odds)
+
+    def read(item: SpokenTurn, place: int, part: SaidPart) -> SaidPart:
+        return part._replace(odds=next(each)) if _is_read(item, place, part) else part
+
+    return [
+        item._replace(sentences=tuple(read(item, place, part) for place, part in enumerate(item.sentences)))
+        for item in spoken
+    ]
+
+
+def _is_read(item: SpokenTurn, place: int, part: SaidPart) -> bool:
+    """Tells if a sentence is read: one that may teach, and the first of a turn, which may pick an option."""
+    return item.turn.role == USER and (not place or may_be_read(part))
+
+
+def _in_context(item: SpokenTurn, part: SaidPart) -> str:
+    before, text, said = (" ".join(each.split()) for each in (item.before, item.text, part.text))
+    shown = f"agent: {before[-READ_BEFORE:]} person: {text[:READ_TURN]}" if before else f"person: {text[:READ_TURN]}"
+    return f"{said[:READ_SENTENCE]} [SEP] {shown}"
+
+
 def _rules_in(sentence: str) -> list[str]:
     """Splits a sentence before a rule of its own, if what stands before it is more than a few words."""
     first, *others = RULE.split(sentence, maxsplit=1) if len(sentence) < LONGEST else [sentence]
@@ -189,11 +233,19 @@ def _rules_in(sentence: str) -> list[str]:
 
 
 def may_teach(part: SaidPart) -> bool:
-    """Tells if a sentence of a person may hold a lesson: no question, idea, request or report, or it binds."""
+    """Tells if a sentence may hold a lesson by its signs: no question, idea, request or report, or it binds."""
     if _asks(part):
         return {"accuses", "contrasts"} <= part.signs
     needed = [TEACHING, *(UNLESS[name] for name in part.signs & UNLESS.keys())]
     return all(part.signs & wanted for wanted in needed) and "withholds" not in part.signs
+
+
+def may_be_read(part: SaidPart) -> bool:
+    """Tells if a sentence may hold a lesson where an embedding model reads it.
+
+    A question and a request for this once need the signs that they need without a model; any other needs none.
+    """
+    return may_teach(part) or not (_asks(part) or part.signs & {"open_task", "withholds"})
 
 
 def _asks(part: SaidPart) -> bool:
@@ -225,11 +277,16 @@ def of_person(item: SpokenTurn) -> list[dict[str, float]]:
 def _of_sentence(part: SaidPart) -> dict[str, float]:
     words = len(part.text.split())
     found: dict[str, float] = {name: name in part.signs for name in PERSON_SIGNS}
-    return found | {
-        "length": math.log1p(min(words, PLAIN)),
-        "redirects": _orders_a_way(part),
-        "names": bool(NAME.search(part.text)),
-    }
+    read = {} if part.odds is None else {"read": part.odds}
+    return (
+        found
+        | read
+        | {
+            "length": math.log1p(min(words, PLAIN)),
+            "redirects": _orders_a_way(part),
+            "names": bool(NAME.search(part.text)),
+        }
+    )
 
 
 def tells_finding(item: SpokenTurn, part: SaidPart) -> bool:

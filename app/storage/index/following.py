@@ -77,9 +77,9 @@ class ProviderRelay:
         """Returns the texts' vectors and the codes of their tokens by the model that embeds now."""
         return await embed_tokens(self.provider, texts)
 
-    async def embed_adapted(self, texts: Sequence[str], *, queries: bool) -> Matrix | None:
-        """Returns the texts' vectors by the adapted form of the model that embeds now, if it has one."""
-        return await adapted_vectors(self.provider, texts, queries=queries)
+    async def embed_adapted(self, texts: Sequence[str], adapter: str, *, queries: bool) -> Matrix | None:
+        """Returns what the model that embeds now gives for the texts with an adapter, if it has that."""
+        return await adapted_vectors(self.provider, texts, adapter, queries=queries)
 
     async def close(self) -> None:
         """Leaves the provider open: it is another's."""

@@ -19,13 +19,14 @@ from hypothesis import strategies as st
 from app.errors import EmbeddingUnavailable
 from app.foundation.models import bundled, local
 from app.foundation.models.bundled import FOLDER, is_whole, write_onnx
-from app.foundation.models.encoder import ADAPTER, INT7_MOST, LAYERS
+from app.foundation.models.encoder import ADAPTERS, INT7_MOST, LAYERS
 from app.foundation.models.local import RETRY_SECONDS, LocalProvider
-from app.foundation.models.protocols import EmbeddingProvider, TokenCounter, adapted_vectors
+from app.foundation.models.protocols import LESSONS, PLANS, EmbeddingProvider, TokenCounter, adapted_vectors
 from app.foundation.models.runtime import QUERY_FILE
 from app.foundation.models.tokens import MINILM, load_tokenizer, well_formed
 from app.foundation.text.passages import batches
 from app.recall.cues.cue import VECTORS_VERSION
+from app.recall.cues.extraction.extracting import RULES
 
 pytestmark = pytest.mark.meaning
 SENTENCES = ["A man is eating food.", "A man is eating a piece of bread.", "The girl is carrying a baby."]
@@ -75,17 +76,25 @@ async def test_by_the_adapted_model_a_lesson_is_nearer_to_plans_that_it_applies_
     assert float(adapted[0] @ adapted[1]) > float(adapted[0] @ adapted[2])
 
 
+async def test_a_model_with_the_adapter_of_lessons_tells_a_rule_from_a_request(provider: EmbeddingProvider) -> None:
+    rules = ["We store amounts in cents, never in floats.", "Don't touch the generated files, edit the schema instead."]
+    requests = ["Now add a button to the page.", "I still get a 404 when I open the list."]
+    odds = await adapted_vectors(provider, [f"{text} [SEP] person: {text}" for text in (*rules, *requests)], LESSONS)
+    assert odds is not None
+    assert odds.shape == (4, 1)
+    assert odds[:2].min() > odds[2:].max() + 1
+
+
 def test_a_new_adapter_has_new_versions() -> None:
     """Models that are written and cues that are stored must not be compared by two adapters."""
-    digest = hashlib.sha256(ADAPTER.read_bytes()).hexdigest()
-    assert (digest[:16], bundled._GRAPH_VERSION, VECTORS_VERSION) == ("230dd69e0661e1ce", 4, "+1"), (
-        "raise both versions"
-    )
+    plans, lessons = (hashlib.sha256(ADAPTERS[name].read_bytes()).hexdigest()[:16] for name in (PLANS, LESSONS))
+    assert (plans, bundled._GRAPH_VERSION, VECTORS_VERSION) == ("230dd69e0661e1ce", 5, "+1"), "raise both versions"
+    assert (lessons, bundled._GRAPH_VERSION, RULES) == ("ddc8bf5ce92752e9", 5, 14), "raise both versions"
 
 
 def test_the_vocabulary_is_as_it_was_published() -> None:
     """A word that is renamed in it changes every vector with that word, and every count of tokens."""
-    folder = ADAPTER.parent
+    folder = ADAPTERS[PLANS].parent
     digests = {
         path.name: hashlib.sha256(path.read_bytes()).hexdigest()[:16] for path in sorted(folder.glob("tokenizer*.json"))
     }

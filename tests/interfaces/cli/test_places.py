@@ -70,7 +70,7 @@ async def test_a_command_in_a_project_takes_its_service_and_its_workspace(
         f"tokens this week: {told:,} in histories and lessons",
     ]
     assert (lines[3][:26], lines[4][:10], len(lines)) == ("waiting for your decision:", "failures: ", 5)
-    wish = "the generated folder is written by the build of the docs and has none of our own files"
+    wish = "the docs folder has the pages of the last build in it and a few of our own files"
     turns = [
         MessageInput(role="user", text="format the file"),
         MessageInput(role="assistant", text="Done."),

@@ -129,7 +129,7 @@ async def test_a_persons_order_to_forget_is_a_cue_and_never_refused(client: http
 UNSURE = (
     ("user", "merge it"),
     ("assistant", "Merged."),
-    ("user", "the generated folder is written by the build of the docs and has none of our own files"),
+    ("user", "the generated folder is written by the build of our docs, and none of the files in it are our own"),
     ("assistant", "Ok."),
 )
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.foundation.text.words import content_words
-from app.intake.sessions.transcript import USER, Turn
+from app.intake.sessions.transcript import USER
 from app.recall.cues import cue as of_cue
 from app.recall.cues.cue import (
     AGENT,
@@ -31,9 +31,12 @@ from app.recall.cues.cue import (
     cut,
 )
 from app.recall.cues.signs import (
+    ALONE,
     BINDING,
     GREETING,
+    READ,
     STATED,
+    TEACHING,
     UNLESS,
     SaidPart,
     SpokenTurn,
@@ -41,6 +44,7 @@ from app.recall.cues.signs import (
     fitted_model,
     is_accepted,
     lists_steps,
+    may_be_read,
     may_teach,
     names_option,
     of_person,
@@ -48,7 +52,6 @@ from app.recall.cues.signs import (
     picked_option,
     redirects,
     signs_of,
-    spoken_turns,
     tells_finding,
     was_asked,
 )
@@ -99,12 +102,12 @@ BASE, HARM, SEVERE, RULE, MINOR = 0.5, 0.2, 0.15, 0.15, -0.2
 trifle add."""
 
 
-def extract(turns: Sequence[Turn], model: TurnModel | None = None) -> list[NewCue]:
+def extract(spoken: Sequence[SpokenTurn], model: TurnModel | None = None) -> list[NewCue]:
     """Returns the cues of a session in the order of its turns, at most one of a turn, with its number as evidence."""
-    model = model or fitted_model()
+    model = model or _model_of(spoken)
     asked: list[str] = []
     found: list[NewCue] = []
-    for item in spoken_turns(turns):
+    for item in spoken:
         likely, by_person = _likelihoods(item, model), item.turn.role == USER
         if by_person and _states_lesson(item):
             likely[0] = max(likely[0], STATED_FORM)
@@ -119,11 +122,16 @@ def ordinal_of(cue: NewCue) -> int:
     return cue.evidence[0].ordinal or 0
 
 
-def likely_turns(turns: Sequence[Turn], least: float) -> list[int]:
-    """Returns the places of the turns that hold a lesson with this probability or more, the likeliest first."""
-    places = {turn.ordinal: place for place, turn in enumerate(turns)}
-    found = [(max(_likelihoods(item, fitted_model())), places[item.turn.ordinal]) for item in spoken_turns(turns)]
-    return [place for likely, place in sorted(found, key=lambda item: -item[0]) if likely >= least]
+def likely_turns(spoken: Sequence[SpokenTurn], least: float) -> list[int]:
+    """Returns the ordinals of the turns that hold a lesson with this probability or more, the likeliest first."""
+    model = _model_of(spoken)
+    found = [(max(_likelihoods(item, model)), item.turn.ordinal) for item in spoken]
+    return [ordinal for likely, ordinal in sorted(found, key=lambda item: -item[0]) if likely >= least]
+
+
+def _model_of(spoken: Sequence[SpokenTurn]) -> TurnModel:
+    is_read = any(part.odds is not None for item in spoken for part in item.sentences)
+    return fitted_model(READ if is_read else ALONE)
 
 
 def _likelihoods(item: SpokenTurn, model: TurnModel) -> list[float]:
@@ -132,10 +140,13 @@ def _likelihoods(item: SpokenTurn, model: TurnModel) -> list[float]:
         return [FINDING * tells_finding(item, part) for part in item.sentences]
     is_named = names_option(item) and "open_task" not in item.sentences[0].signs
     picks = is_named or picked_option(item) is not None
-    described = zip(of_person(item), item.sentences, strict=True)
+    may = may_be_read if model.reads else may_teach
     return [
-        max(model.probability(row), STATED_FORM * redirects(part)) * (may_teach(part) or (picks and not place))
-        for place, (row, part) in enumerate(described)
+        max(
+            model.probability(row) * (may(part) or (picks and not place)),
+            STATED_FORM * (redirects(part) and (may_teach(part) or (picks and not place))),
+        )
+        for place, (row, part) in enumerate(zip(of_person(item), item.sentences, strict=True))
     ]
 
 
@@ -203,8 +214,8 @@ def _belongs(part: SaidPart) -> bool:
 def _join_sentences(parts: Sequence[SaidPart]) -> str:
     """Returns sentences as one text, with a capital letter; as many as there is room for."""
     text = ""
-    for part, _ in parts:
-        ended = part if part[-1:] in ".!?:;," else f"{part}."
+    for part in parts:
+        ended = part.text if part.text[-1:] in ".!?:;," else f"{part.text}."
         if text and len(text) + len(ended) > LONGEST_LESSON:
             break
         text = f"{text} {ended}".strip()
@@ -234,8 +245,9 @@ def _kind_of_person(item: SpokenTurn, kept: Sequence[SaidPart]) -> str:
         return DECISION
     if corrects:
         return CORRECTION
-    is_fact = "informs" in signs and not signs & (BINDING | {"ours", "contrasts", "open_rule", "chooses"})
-    return DISCOVERY if is_fact else PREFERENCE
+    is_wish = signs & (BINDING | {"ours", "contrasts", "open_rule", "open_prefers", "chooses"})
+    is_fact = "informs" in signs or not signs & TEACHING
+    return DISCOVERY if is_fact and not is_wish else PREFERENCE
 
 
 def _recurs(text: str) -> bool:
@@ -249,7 +261,7 @@ def _recurs(text: str) -> bool:
 
 def _states_precedent(item: SpokenTurn) -> bool:
     """Tells if a turn names a precedent outright: "as we did with the invoices page"."""
-    return any("precedent" in signs_of(part, STATED) and not part.endswith("?") for part, _ in item.sentences)
+    return any("precedent" in signs_of(part.text, STATED) and not part.text.endswith("?") for part in item.sentences)
 
 
 def _states_lesson(item: SpokenTurn) -> bool:

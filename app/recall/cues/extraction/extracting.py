@@ -5,17 +5,18 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 from uuid import UUID
 
+import numpy as np
 import structlog
 from msgspec import structs
 
-from app.errors import DatabaseUnavailable, InvalidInput, LLMUnavailable
+from app.errors import DatabaseUnavailable, EmbeddingUnavailable, InvalidInput, LLMUnavailable
 from app.foundation.db.database import Database, hold_lease
 from app.foundation.db.session import Session
-from app.foundation.models.protocols import Chat
+from app.foundation.models.protocols import LESSONS, Chat, adapted_vectors
 from app.intake.reports import store as reports
 from app.intake.sessions import store as sessions
 from app.intake.sessions.store import StoredMessage
@@ -32,14 +33,17 @@ from app.recall.cues.review import store as tending
 from app.recall.cues.review.review import Reviews
 from app.recall.cues.review.rules import CANDIDATE, Proposal
 from app.recall.cues.service import Cues
+from app.recall.cues.signs import SpokenTurn, spoken_turns, texts_to_read, with_odds
 from app.storage.tenants.workspace import Workspace
 
-RULES = 13
-"""Version of the rules. It goes up when they find other cues, so that sessions are read once more."""
+RULES = 14
+"""Version of the rules. It goes up when they find other cues, so that a session is read once more when it changes."""
 ATTEMPTS = 3
 """Attempts to make the cues of a session that others change at the same moment."""
 
 PAUSE_SECONDS = 0.2
+MOST_ODDS = 20_000
+"""Sentences whose odds are kept in memory: 700 bytes each."""
 
 logger = structlog.get_logger()
 
@@ -57,9 +61,12 @@ class _SessionTurns(NamedTuple):
 
 
 async def _finish(
-    session: Session, session_id: str, reading: _SessionTurns, supported: Sequence[tuple[UUID, Evidence]]
+    session: Session, session_id: str, reading: _SessionTurns, supported: Sequence[tuple[UUID, Evidence]], noted: bytes
 ) -> bool:
-    """Retires the cues that no turn supports; returns False if the session has changed meanwhile."""
+    """Retires the cues that no turn supports; returns False if the session has changed meanwhile.
+
+    `noted` is the digest by which the session counts as read; empty if it is to be read again.
+    """
     await sessions.lock(session, reading.source_id)
     now = await _read(session, session_id)
     if now is None or now.digest != reading.digest:
@@ -67,7 +74,7 @@ async def _finish(
         return False
     retired = await drop_stale(session, reading.source_id, supported)
     await tending.withdraw(session, CANDIDATE, retired)
-    await sessions.note_extracted(session, reading.source_id, reading.digest)
+    await sessions.note_extracted(session, reading.source_id, noted)
     return True
 
 
@@ -115,6 +122,10 @@ def _of_turn(cue: NewCue, session_id: str, source_id: UUID, turns: Mapping[int |
     return replace(cue, evidence=(proof,), valid_from=turn.at, tags=turn.tags)
 
 
+def _turn(item: StoredMessage) -> Turn:
+    return Turn(ordinal=item.ordinal, role=item.role, text=item.text, at=item.at, tools=item.tools)
+
+
 def _candidate(cue: Cue) -> Proposal:
     proof = cue.evidence[0]
     turn = f"turn {proof.ordinal} of session {proof.session}"
@@ -131,6 +142,8 @@ class Extraction:
     reviews: Reviews
     chat: Chat | None = None
     """Proposes more cues than the rules find."""
+    odds: dict[str, float] = field(default_factory=dict)
+    """Odds of the sentences that the embedding model read lately, so that a session that grows is not read anew."""
 
     async def extract_session(self, workspace: Workspace, session_id: str) -> list[UUID]:
         """Makes cues of a stored session, if it has changed since; cues that no turn supports any longer are retired.
@@ -162,18 +175,20 @@ class Extraction:
             if reading.digest == reading.read_last:
                 kept = [cue for cue in reading.cues if cue.state not in TAKEN_AWAY]
                 return [cue.cue_id for cue in kept for _ in cue.proofs_in(reading.source_id)]
-            supported = await self._store_cues(workspace, session_id, reading)
+            spoken, is_read = await self._read_spoken(reading.messages)
+            supported = await self._store_cues(workspace, session_id, reading, spoken)
             async with self.database.session(workspace) as session:
-                is_finished = await _finish(session, session_id, reading, supported)
+                noted = reading.digest if is_read else b""
+                is_finished = await _finish(session, session_id, reading, supported, noted)
             if is_finished:
                 return [cue_id for cue_id, _ in supported]
         raise DatabaseUnavailable("others change the session while cues are made of it; try again")
 
     async def _store_cues(
-        self, workspace: Workspace, session_id: str, reading: _SessionTurns
+        self, workspace: Workspace, session_id: str, reading: _SessionTurns, spoken: Sequence[SpokenTurn]
     ) -> list[tuple[UUID, Evidence]]:
         turns: dict[int | None, StoredMessage] = {message.ordinal: message for message in reading.messages}
-        found = await self._cues_in(reading.messages)
+        found = await self._cues_in(reading.messages, spoken)
         cues = _as_known([_of_turn(cue, session_id, reading.source_id, turns) for cue in found], reading)
         supported: list[tuple[UUID, Evidence]] = []
         for start in range(0, len(cues), MOST_AT_ONCE):
@@ -188,13 +203,10 @@ class Extraction:
             found = await store.read(session, ids)
         await self.reviews.propose(workspace, [_candidate(cue) for cue in found.values() if cue.state == PROPOSED])
 
-    async def _cues_in(self, messages: Sequence[StoredMessage]) -> list[NewCue]:
-        turns = [
-            Turn(ordinal=item.ordinal, role=item.role, text=item.text, at=item.at, tools=item.tools)
-            for item in messages
-        ]
-        found = await asyncio.to_thread(extract, turns)
-        prompt = "" if self.chat is None else await asyncio.to_thread(prompt_of, turns)
+    async def _cues_in(self, messages: Sequence[StoredMessage], spoken: Sequence[SpokenTurn]) -> list[NewCue]:
+        found = await asyncio.to_thread(extract, spoken)
+        turns = list(map(_turn, messages))
+        prompt = "" if self.chat is None else await asyncio.to_thread(prompt_of, turns, spoken)
         if self.chat is None or not prompt:
             return found
         try:
@@ -202,6 +214,28 @@ class Extraction:
         except LLMUnavailable as error:
             logger.warning("the rules alone find cues", reason=str(error))
             return found
+
+    async def _read_spoken(self, messages: Sequence[StoredMessage]) -> tuple[Sequence[SpokenTurn], bool]:
+        """Returns what is said in a session as the embedding model reads it, and False if that is away now.
+
+        Without a model that reads sentences it is as it is.
+        """
+        spoken = await asyncio.to_thread(spoken_turns, list(map(_turn, messages)))
+        texts = texts_to_read(spoken)
+        unread = [text for text in dict.fromkeys(texts) if text not in self.odds]
+        try:
+            found = await adapted_vectors(self.cues.provider, unread, LESSONS) if unread else np.zeros((0, 1))
+        except EmbeddingUnavailable as error:
+            logger.warning("the signs of speech alone find cues", reason=str(error))
+            return spoken, False
+        if found is None:
+            return spoken, True
+        known = {text: self.odds[text] for text in texts if text in self.odds}
+        known |= zip(unread, found[:, 0].tolist(), strict=True)
+        if len(self.odds) > MOST_ODDS:
+            self.odds.clear()
+        self.odds.update(known)
+        return with_odds(spoken, [known[text] for text in texts]), True
 
     async def extract_decision(self, workspace: Workspace, source_id: UUID) -> None:
         """Makes the cues of a file those of its present content: one for a decision that it records.

@@ -28,7 +28,7 @@ from app.recall.cues.cue import (
 )
 from app.recall.cues.extraction.extract import likely_turns, ordinal_of
 from app.recall.cues.learn import Lesson, is_long_enough
-from app.recall.cues.signs import TABLES
+from app.recall.cues.signs import TABLES, SpokenTurn
 
 TURN_CHARACTERS = 1_500
 """Most characters of a turn in the prompt."""
@@ -63,9 +63,10 @@ class Proposed(Lesson, frozen=True, kw_only=True, forbid_unknown_fields=False):
     steps: list[str] = msgspec.field(default_factory=list)
 
 
-def prompt_of(turns: Sequence[Turn]) -> str:
+def prompt_of(turns: Sequence[Turn], spoken: Sequence[SpokenTurn]) -> str:
     """Returns the prompt that asks for the lessons of a session; "" if no turn may hold one."""
-    likely = likely_turns(turns, LIKELY)
+    places = {turn.ordinal: place for place, turn in enumerate(turns)}
+    likely = [places[ordinal] for ordinal in likely_turns(spoken, LIKELY)]
     order = [near for place in likely for near in (place, place - 1, place + 1) if 0 <= near < len(turns)]
     shown, room = dict[int, str](), PROMPT_CHARACTERS
     for place in dict.fromkeys(order):

@@ -8,6 +8,7 @@ import pytest
 from app.recall.cues.cue import AGENT, CONSEQUENCES, DECISION, PERSON, CueKind
 from app.recall.cues.extraction.extract import extract, ordinal_of
 from app.recall.cues.extraction.llm import SCHEMA, prompt_of, proposals, unite
+from app.recall.cues.signs import spoken_turns
 from tests.recall.cues.extraction.test_extract import CUT_OFF, DROPPED, session
 
 GOOD = {
@@ -29,11 +30,13 @@ def test_the_schema_has_the_kinds_and_severities_of_cues() -> None:
 
 
 def test_a_session_without_a_likely_turn_costs_no_request() -> None:
-    assert prompt_of(session("make it blue", "Done.", "thanks", "Sure.")) == ""
+    turns = session("make it blue", "Done.", "thanks", "Sure.")
+    assert prompt_of(turns, spoken_turns(turns)) == ""
 
 
 def test_the_prompt_has_the_likely_turns_and_those_beside_them_without_pasted_text() -> None:
-    prompt = prompt_of(session(*DROPPED, "ok", "and what is\n```\nsecret code\n```\nfor?"))
+    turns = session(*DROPPED, "ok", "and what is\n```\nsecret code\n```\nfor?")
+    prompt = prompt_of(turns, spoken_turns(turns))
     assert "[2] user: no, never drop a column" in prompt
     assert "[1] assistant: I've written" in prompt
     assert "secret code" not in prompt
@@ -119,6 +122,6 @@ def test_at_most_five_lessons_are_kept() -> None:
 def test_a_turn_that_rules_and_model_name_has_the_models_words_and_the_persons_trust() -> None:
     turns = session(*CUT_OFF)
     said = {**GOOD, "message": 1, "kind": "discovery", "quote": "the ORM silently cuts strings at the column's length"}
-    [own] = extract(turns)
+    [own] = extract(spoken_turns(turns))
     [cue] = unite([own], proposals(reply(said), turns))
     assert (cue.trigger, cue.trust, cue.confidence) == ("removing a column", PERSON, own.confidence)
