@@ -111,8 +111,7 @@ class _Adapter:
 
     def get_tensor(self, name: str) -> NDArray[np.float32]:
         """Returns a weight by its name in the graph."""
-        name = name.removeprefix(f"{self.name}.")
-        if name == HEAD:
+        if name == f"{self.name}.{HEAD}":
             return self._own(HEAD)
         name = _in_encoder(name)
         tensor: NDArray[np.float32] = self._tensors.get_tensor(name)  # type: ignore[no-untyped-call]  # bare stubs

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 BATCH_TOKENS = 2_048
 """Padded tokens of a document batch, 8 full windows. Larger batches take 5 % longer a token and delay queries."""
 _MOST_QUERIES = 16
+"""Queries of one run of the model; 16 short ones together take as long as 4 alone."""
 _ADAPTED_AT_ONCE = 8
 """Texts of one run of a model with an adapter: with whole windows as many tokens as a batch of documents has. They are
 of like length, because padding costs as much as text, and other callers' runs come between."""
-"""Queries of one run of the model; 16 short ones together take as long as 4 alone."""
 
 RETRY_SECONDS, _LONGEST_RETRY_SECONDS = 10.0, 320.0
 """Time after a failed load in which queries are refused at once, because they would wait in vain. It doubles with each
