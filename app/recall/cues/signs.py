@@ -194,12 +194,13 @@ def spoken_turns(turns: Sequence[Turn]) -> list[SpokenTurn]:
 
 def texts_to_read(spoken: Sequence[SpokenTurn]) -> list[str]:
     """Returns the persons' sentences that are read, each with the end of the agent's turn before and its own turn."""
-    return [
-        _in_context(item, part)
-        for item in spoken
-        for place, part in enumerate(item.sentences)
-        if _is_read(item, place, part)
-    ]
+    found: list[str] = []
+    for item in (each for each in spoken if each.turn.role == USER):
+        around = _surroundings(item)
+        for place, part in enumerate(item.sentences):
+            if _is_read(item, place, part):
+                found.append(f"{' '.join(part.text.split())[:READ_SENTENCE]} [SEP] {around}")
+    return found
 
 
 def with_odds(spoken: Sequence[SpokenTurn], odds: Iterable[float]) -> list[SpokenTurn]:
@@ -220,10 +221,10 @@ def _is_read(item: SpokenTurn, place: int, part: SaidPart) -> bool:
     return item.turn.role == USER and (not place or may_be_read(part))
 
 
-def _in_context(item: SpokenTurn, part: SaidPart) -> str:
-    before, text, said = (" ".join(each.split()) for each in (item.before, item.text, part.text))
-    shown = f"agent: {before[-READ_BEFORE:]} person: {text[:READ_TURN]}" if before else f"person: {text[:READ_TURN]}"
-    return f"{said[:READ_SENTENCE]} [SEP] {shown}"
+def _surroundings(item: SpokenTurn) -> str:
+    before, text = " ".join(item.before.split()), " ".join(item.text.split())
+    person = f"person: {text[:READ_TURN]}"
+    return f"agent: {before[-READ_BEFORE:]} {person}" if before else person
 
 
 def _rules_in(sentence: str) -> list[str]:

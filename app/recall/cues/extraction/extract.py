@@ -141,13 +141,13 @@ def _likelihoods(item: SpokenTurn, model: TurnModel) -> list[float]:
     is_named = names_option(item) and "open_task" not in item.sentences[0].signs
     picks = is_named or picked_option(item) is not None
     may = may_be_read if model.reads else may_teach
-    return [
-        max(
-            model.probability(row) * (may(part) or (picks and not place)),
-            STATED_FORM * (redirects(part) and (may_teach(part) or (picks and not place))),
-        )
-        for place, (row, part) in enumerate(zip(of_person(item), item.sentences, strict=True))
-    ]
+    found: list[float] = []
+    for place, (row, part) in enumerate(zip(of_person(item), item.sentences, strict=True)):
+        is_choice = picks and not place
+        fitted = model.probability(row) * (may(part) or is_choice)
+        stated = STATED_FORM * (redirects(part) and (may_teach(part) or is_choice))
+        found.append(max(fitted, stated))
+    return found
 
 
 def _cue(item: SpokenTurn, asked: Sequence[str], likely: Sequence[float], *, is_candidate: bool) -> NewCue:

@@ -205,9 +205,11 @@ class Extraction:
 
     async def _cues_in(self, messages: Sequence[StoredMessage], spoken: Sequence[SpokenTurn]) -> list[NewCue]:
         found = await asyncio.to_thread(extract, spoken)
+        if self.chat is None:
+            return found
         turns = list(map(_turn, messages))
-        prompt = "" if self.chat is None else await asyncio.to_thread(prompt_of, turns, spoken)
-        if self.chat is None or not prompt:
+        prompt = await asyncio.to_thread(prompt_of, turns, spoken)
+        if not prompt:
             return found
         try:
             return unite(found, proposals(await self.chat.complete(prompt, SCHEMA), turns))
@@ -221,8 +223,10 @@ class Extraction:
         Without a model that reads sentences it is as it is.
         """
         spoken = await asyncio.to_thread(spoken_turns, list(map(_turn, messages)))
-        texts = texts_to_read(spoken)
-        unread = [text for text in dict.fromkeys(texts) if text not in self.odds]
+        texts = await asyncio.to_thread(texts_to_read, spoken)
+        # Another session's reading may clear the odds while this one waits for the model.
+        known = {text: self.odds[text] for text in texts if text in self.odds}
+        unread = [text for text in dict.fromkeys(texts) if text not in known]
         try:
             found = await adapted_vectors(self.cues.provider, unread, LESSONS) if unread else np.zeros((0, 1))
         except EmbeddingUnavailable as error:
@@ -230,7 +234,6 @@ class Extraction:
             return spoken, False
         if found is None:
             return spoken, True
-        known = {text: self.odds[text] for text in texts if text in self.odds}
         known |= zip(unread, found[:, 0].tolist(), strict=True)
         if len(self.odds) > MOST_ODDS:
             self.odds.clear()
