@@ -6,8 +6,8 @@ leaves each statement the rows of that workspace alone.
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from types import MappingProxyType, SimpleNamespace
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import msgspec
 import psycopg
@@ -22,6 +22,7 @@ from app.foundation.db.wire import Command, Values, Wire, compile_statement, run
 
 Row: TypeAlias = Any
 """A named tuple of the statement's columns."""
+_T = TypeVar("_T")
 
 BEGIN, COMMIT, _ROLLBACK = Command(b"BEGIN"), Command(b"COMMIT"), Command(b"ROLLBACK")
 _BEGIN_SNAPSHOT = Command(b"BEGIN ISOLATION LEVEL REPEATABLE READ")
@@ -138,6 +139,19 @@ class Session:
     async def rows(self, statement: str, values: Values | None = None, *, binary: bool = False) -> list[Row]:
         """Returns all rows; with `binary` an array of ids comes as `Ids`."""
         return self._wire.named_rows(await self._run(statement, values, binary=binary))
+
+    async def rows_as(self, kind: type[_T], statement: str, values: Values | None = None) -> list[_T]:
+        """Returns all rows as values of a class, whose fields are columns."""
+        return [as_kind(row, kind) for row in await self.rows(statement, values)]
+
+    async def row_as(self, kind: type[_T], statement: str, values: Values | None = None) -> _T | None:
+        """Returns the only row as a value of a class; None if there is none.
+
+        Raises:
+            LookupError: there are several.
+        """
+        found: _T | None = _only(await self.rows_as(kind, statement, values))
+        return found
 
     async def together(self, asked: Sequence[Lookup]) -> list[list[Row]]:
         """Returns the rows of several statements that only read, which take one round trip."""
@@ -276,6 +290,11 @@ class Session:
             raise psycopg.ProgrammingError("the session gives %(workspace_id)s its value itself")
         given = {**values, **self._bound} if values else self._bound
         return self._wire.command(statement, given, binary=binary)
+
+
+def as_kind(row: Row, kind: type[_T]) -> _T:
+    """Returns a row as a value of a class: its fields are columns, nested values stand in JSON."""
+    return msgspec.convert(SimpleNamespace(**row._asdict()), kind, from_attributes=True)
 
 
 def _values_of(scope: Scope) -> Mapping[str, Any]:

@@ -46,7 +46,7 @@ _FORGET_SHOWN = "DELETE FROM maps WHERE workspace_id = %(workspace_id)s AND memo
 _FORGET_USER = "DELETE FROM maps WHERE workspace_id = %(workspace_id)s AND user_id = %(user)s"
 
 
-async def newest(session: Session, model: StoredModel, *, kind: str, limit: int) -> tuple[ShownMemory, ...]:
+async def newest(session: Session, model: StoredModel, *, kind: str, limit: int) -> list[ShownMemory]:
     """Returns the newest live memories that have a vector of this model, of one kind or, for "", of all kinds.
 
     They are among the newest LOOKED_THROUGH.
@@ -69,8 +69,7 @@ async def newest(session: Session, model: StoredModel, *, kind: str, limit: int)
         LEFT JOIN sources s ON s.workspace_id = %(workspace_id)s AND s.source_id = m.source_id
         ORDER BY m.created_at DESC, m.memory_id DESC LIMIT {limit:d}
         """  # noqa: S608 - numbers and a constant
-    rows = await session.rows(statement, {"kind": kind})
-    return tuple(ShownMemory(**{**row._asdict(), "tags": tuple(row.tags)}) for row in rows)
+    return await session.rows_as(ShownMemory, statement, {"kind": kind})
 
 
 async def material(session: Session, model: StoredModel, ids: Sequence[UUID]) -> tuple[Sequence[UUID], Job]:

@@ -9,10 +9,10 @@ from uuid import UUID
 import msgspec
 from msgspec import Struct
 
-from app.foundation.db.session import MATCH, Row, Session
+from app.foundation.db.session import MATCH, Row, Session, as_kind
 from app.foundation.text.scores import spellings
 from app.intake.cases.cases import CaseHistory, Judgement, unify_version_spellings
-from app.intake.cases.judgement import OPEN, REOPENED, FoundIssue, FoundJudgement, case_key, in_order
+from app.intake.cases.judgement import OPEN, REOPENED, FoundJudgement, case_key, in_order
 from app.storage.memories.memory import in_utc, new_id
 
 _FIELDS = (
@@ -54,14 +54,14 @@ RETURNING 1
 _PENDING = "SELECT DISTINCT case_name FROM judgements WHERE workspace_id = %(workspace_id)s AND NOT matched ORDER BY 1"
 _PENDING_OF_ALL = "SELECT DISTINCT workspace_id FROM judgements WHERE NOT matched ORDER BY 1"
 _OF_CASE = """
-SELECT j.judgement_id, j.run_id, j.case_title, j.matched, coalesce(s.title, '') AS source,
+SELECT j.judgement_id, j.run_id, j.case_title AS "case", j.matched, coalesce(s.title, '') AS source,
     {columns}
 FROM judgements j LEFT JOIN sources s USING (workspace_id, source_id)
 WHERE j.workspace_id = %(workspace_id)s AND j.case_name = %(case)s
 ORDER BY j.judgement_id
 """
 _OF_RUN = """
-SELECT j.judgement_id, j.run_id, j.case_title, '' AS source, {columns}
+SELECT j.judgement_id, j.run_id, j.case_title AS "case", '' AS source, {columns}
 FROM judgements j WHERE j.workspace_id = %(workspace_id)s AND j.run_id = %(run_id)s
 """
 _NUMBERS = """
@@ -284,9 +284,7 @@ async def case(session: Session, name: str, *, locked: bool = False) -> KnownCas
 
 
 def _judgement(row: Row) -> Judgement:
-    values = {name: getattr(row, name) for name in _FIELDS}
-    issues = msgspec.convert(row.issues, tuple[FoundIssue, ...])
-    found = FoundJudgement(**{**values, "case": row.case_title, "issues": issues})
+    found = as_kind(row, FoundJudgement)
     return Judgement(judgement_id=row.judgement_id, found=found, source=row.source, run_id=row.run_id)
 
 
@@ -352,8 +350,7 @@ async def recurring(
     """
     asked = {"severities": list(severities), "least": least, "open": [OPEN, REOPENED], "limit": _MOST_RECURRING}
     asked |= {"run_ids": None if run_ids is None else list(run_ids), "named": OPEN}
-    rows = await session.rows(_RECURRING, asked)
-    return [RecurringIssue(**{**row._asdict(), "versions": tuple(row.versions)}) for row in rows]
+    return await session.rows_as(RecurringIssue, _RECURRING, asked)
 
 
 class CaseSummary(Struct, frozen=True, kw_only=True, rename={"case_name": "case"}):

@@ -348,7 +348,4 @@ async def logged_ingestions(
 ) -> list[LoggedIngestion]:
     """Returns the ingestions before the given one, newest first; with `failed` only those with failed files."""
     values = {"before": before, "failed": failed, "limit": limit}
-    return [
-        LoggedIngestion(**{**row._asdict(), "outcomes": msgspec.convert(row.outcomes, tuple[FileOutcome, ...])})
-        for row in await session.rows(_LOGGED, values)
-    ]
+    return await session.rows_as(LoggedIngestion, _LOGGED, values)

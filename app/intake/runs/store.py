@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from app.foundation.db.session import Row, Session
+from app.foundation.db.session import Row, Session, as_kind
 from app.intake.cases.extract import case_of_run
 from app.intake.runs.run import (
     DELETED_SINCE,
@@ -248,7 +248,7 @@ async def save(session: Session, run: NewRun) -> tuple[Run, bool]:
         await session.execute(_REPLACED, said)
         await session.execute(_COME_BACK, said)
     row = await session.one(_SAVE, {name: _column_value(getattr(run, name)) for name in NewRun.__struct_fields__})
-    return _run_of(row), row.is_new
+    return as_kind(row, Run), row.is_new
 
 
 def _column_value(value: Any) -> Any:  # noqa: ANN401 - any field of a run
@@ -278,8 +278,7 @@ async def lock(session: Session, name: str, *, kind: str = "run") -> None:
 
 async def find(session: Session, run_id: str) -> Run | None:
     """Returns a run, if it is stored."""
-    row = await session.row(_FIND, {"run_id": run_id})
-    return None if row is None else _run_of(row)
+    return await session.row_as(Run, _FIND, {"run_id": run_id})
 
 
 async def case_of(session: Session, run_id: str) -> tuple[str, str]:
@@ -321,21 +320,19 @@ async def judge(session: Session, ids: Sequence[UUID], *, known_first: bool = Fa
     """
     if not ids:
         return
-    found = await session.rows(_JUDGED, {"ids": list(ids)})
-    await changes.judge(session, [MemoryJudgement(**row._asdict()) for row in found], known_first=known_first)
+    found = await session.rows_as(MemoryJudgement, _JUDGED, {"ids": list(ids)})
+    await changes.judge(session, found, known_first=known_first)
 
 
 async def said_by(session: Session, memory_id: UUID) -> list[MemoryTeller]:
     """Returns the runs whose observation a memory holds, the best judged first."""
-    rows = await session.rows(_SAID_BY, {"ids": [memory_id], "limit": _MOST_SHOWN})
-    return [MemoryTeller(**row._asdict()) for row in rows]
+    return await session.rows_as(MemoryTeller, _SAID_BY, {"ids": [memory_id], "limit": _MOST_SHOWN})
 
 
 async def page(session: Session, *, conditions: list[str], values: dict[str, Any], limit: int) -> list[Run]:
     """Returns runs, newest first, without their outputs."""
     statement = _PAGE.format(conditions=" AND ".join(["true", *conditions]))
-    rows = await session.rows(statement, {**values, "limit": limit})
-    return [_run_of(row) for row in rows]
+    return await session.rows_as(Run, statement, {**values, "limit": limit})
 
 
 _WARNED = """
@@ -349,8 +346,7 @@ ORDER BY a.created_at, a.activation_id, c.rank LIMIT %(limit)s
 
 async def warned_by(session: Session, run_id: str) -> list[GivenCue]:
     """Returns the cues that a run was warned by, in the order of its plans."""
-    rows = await session.rows(_WARNED, {"run_id": run_id, "limit": _MOST_SHOWN})
-    return [GivenCue(**row._asdict()) for row in rows]
+    return await session.rows_as(GivenCue, _WARNED, {"run_id": run_id, "limit": _MOST_SHOWN})
 
 
 async def given_to(session: Session, run_id: str) -> list[GivenMemory]:
@@ -391,13 +387,7 @@ async def made_of(session: Session, run_id: str) -> list[Memory]:
 
 async def uses_of(session: Session, memory_id: UUID) -> list[MemoryUse]:
     """Returns the runs that a memory was given to, newest first."""
-    rows = await session.rows(_USES, {"memory_id": memory_id, "limit": _MOST_SHOWN})
-    return [MemoryUse(**row._asdict()) for row in rows]
-
-
-def _run_of(row: Row) -> Run:
-    """Returns the run of a row with _COLUMNS."""
-    return msgspec.convert(row._asdict(), Run)
+    return await session.rows_as(MemoryUse, _USES, {"memory_id": memory_id, "limit": _MOST_SHOWN})
 
 
 async def forget_user(session: Session, user: str) -> int:

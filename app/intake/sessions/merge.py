@@ -2,10 +2,11 @@
 
 from bisect import bisect_left
 from collections import defaultdict, deque
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import pairwise
+from operator import attrgetter
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -21,10 +22,9 @@ _LEAST_CHARACTERS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KnownTurn:
+class KnownTurn(KnownPart):
     """A stored turn, as far as it is compared at first."""
 
-    part: KnownPart
     message_id: str
     digest: bytes
     at: datetime | None
@@ -32,7 +32,7 @@ class KnownTurn:
     @property
     def stands(self) -> bool:
         """True for a turn that has its place in the session: a live one, or one that a person took away."""
-        return self.part.live or self.part.barred
+        return self.live or self.barred
 
     @property
     def is_of_this_reader(self) -> bool:
@@ -60,17 +60,15 @@ class GivenTurn:
     prepared: PreparedTurn | None
     """None for a turn that was stored as it is when that was looked up."""
 
-
-def _hash(turn: KnownTurn) -> bytes:
-    return turn.part.content_hash
-
-
-def _digest(turn: KnownTurn | GivenTurn) -> bytes:
-    return turn.digest
+    @property
+    def content_hash(self) -> bytes:
+        """The hash of its text; empty for a turn that is not prepared."""
+        return b"" if self.prepared is None else self.prepared.row.content_hash
 
 
-def _content(turn: GivenTurn) -> bytes:
-    return b"" if turn.prepared is None else turn.prepared.row.content_hash
+_IDENTITY, _DIGEST, _TEXT = attrgetter("message_id"), attrgetter("digest"), attrgetter("content_hash")
+_TEXT_AND_TIME = attrgetter("content_hash", "at")
+"""Keys by which a turn is known; an empty value is none."""
 
 
 class Stale(Exception):
@@ -104,37 +102,36 @@ class Merge:
 
     def stay(self, known: KnownTurn, ordinal: int) -> UUID:
         """Leaves a stored turn as it is, at this place."""
-        self.live += known.part.live
-        if known.part.ordinal != ordinal and known.stands:
-            self.moved[known.part.memory_id] = ordinal
-        return known.part.memory_id
+        self.live += known.live
+        if known.ordinal != ordinal and known.stands:
+            self.moved[known.memory_id] = ordinal
+        return known.memory_id
 
     def take(
         self,
         given: GivenTurn,
         known: KnownTurn | None,
         ordinal: int,
-        texts: Mapping[UUID, TurnText],
+        stored: TurnText | None,
         *,
         is_last: bool,
     ) -> UUID:
-        """Stores a given turn, the last of its log or not, at this place; returns its memory."""
-        if known is not None and (known.part.barred or (known.part.live and known.digest == given.digest)):
+        """Stores a given turn, the last of its log or not, at this place, where `stored` was; returns its memory."""
+        if known is not None and (known.barred or (known.live and known.digest == given.digest)):
             return self.stay(known, ordinal)
         turn = given.prepared
         if turn is None:
             raise Stale
-        text = None if known is None else texts.get(known.part.memory_id)
-        if known is not None and known.is_of_this_reader and _is_less(turn, text, is_last=is_last):
+        if known is not None and known.is_of_this_reader and _is_less(turn, stored, is_last=is_last):
             return self.stay(known, ordinal)
         turn = replace(turn, row=replace(turn.row, memory=structs.replace(turn.row.memory, ordinal=ordinal)))
-        if known is not None and _hash(known) == turn.row.content_hash:
-            self.live += not known.part.live
-            self.kept.append((replace(known.part, ordinal=ordinal), turn))
+        if known is not None and known.content_hash == turn.row.content_hash:
+            self.live += not known.live
+            self.kept.append((replace(known, ordinal=ordinal), turn))
             return self.stay(known, ordinal)
-        if known is not None and known.part.live:
-            self.retired.append(known.part.memory_id)
-            self.replaced.append((turn.row.memory_id, known.part.memory_id))
+        if known is not None and known.live:
+            self.retired.append(known.memory_id)
+            self.replaced.append((turn.row.memory_id, known.memory_id))
         self.live += 1
         self.new.append(turn)
         return turn.row.memory_id
@@ -176,10 +173,6 @@ def _is_less(turn: PreparedTurn, stored: TurnText | None, *, is_last: bool) -> b
     return is_part and stored.text.startswith(text) and (tools, text) != (known, stored.text)
 
 
-Key = Callable[[Any], Hashable]
-"""Returns that by which a turn is known; an empty value for none."""
-
-
 class SessionComparison:
     """The turns of a log beside the stored ones of its session.
 
@@ -191,7 +184,7 @@ class SessionComparison:
         self, known: Sequence[KnownTurn], given: Sequence[GivenTurn], unspoken: Sequence[GivenTurn] = ()
     ) -> None:
         """`unspoken` are the texts of the log that nobody said."""
-        self._known = sorted(known, key=lambda turn: (not turn.stands, turn.part.ordinal, turn.part.memory_id))
+        self._known = sorted(known, key=lambda turn: (not turn.stands, turn.ordinal, turn.memory_id))
         self._given = [*given, *unspoken]
         self._standing = range(sum(turn.stands for turn in known))
         """The places of the stored turns that have one in the session."""
@@ -202,15 +195,16 @@ class SessionComparison:
         """The places of stored turns whose text stands in a given one now, and of that one."""
         self._taken = set[int]()
         """The places of the stored turns of both."""
+        self.texts: Mapping[UUID, TurnText] = {}
+        """The texts of stored turns: those of `compared_by_text` are needed from `compare_changes` on."""
 
     def compare_identities(self) -> None:
         """Pairs turns by their ids, then by all that they say."""
-        self._pair(lambda turn: turn.message_id, lambda turn: turn.message_id, known=self._standing)
-        self._pair(_digest, lambda turn: turn.is_dated and turn.digest, known=self._standing)
-        self._pair(_digest, _digest, known=self._standing, once=True)
+        self._pair(_IDENTITY, range(len(self._given)), self._standing)
+        self._pair(_DIGEST, self._dated(self._given), self._standing)
+        self._pair(_DIGEST, range(len(self._given)), self._standing, once=True)
         for known, given in self._gaps():
-            if known and given:
-                self._pair(_digest, _digest, given=given, known=known)
+            self._pair(_DIGEST, given, known)
 
     def stored_as_they_are(self) -> set[int]:
         """Returns the places of the given turns that are stored as they are, or that a person took away."""
@@ -218,83 +212,72 @@ class SessionComparison:
         return {
             place
             for place, known in pairs
-            if known.part.barred or (known.part.live and known.digest == self._given[place].digest)
+            if known.barred or (known.live and known.digest == self._given[place].digest)
         }
 
     def is_lacking(self) -> bool:
         """Tells whether a live stored turn has no partner."""
-        return any(self._known[stored].part.live for stored in self._free(self._standing))
+        return any(self._known[stored].live for stored in self._free(self._standing))
 
     def compare_texts(self) -> None:
         """Pairs turns of the same text: of the same time, or that occur once, or between the same neighbours."""
-        unspoken = range(len(self._said), len(self._given))
-        self._pair(
-            lambda turn: (turn.part.content_hash, turn.at),
-            lambda turn: turn.is_dated and turn.prepared and (_content(turn), turn.at),
-            given=self._said,
-            known=self._standing,
-        )
-        self._pair(_hash, _content, given=self._said, known=self._standing, once=True)
+        self._pair(_TEXT_AND_TIME, self._dated(self._given[: len(self._said)]), self._standing)
+        self._pair(_TEXT, self._said, self._standing, once=True)
         for known, given in self._gaps():
-            if known and given:
-                self._pair(_hash, _content, given=given, known=known)
-        self._pair(_hash, _content, given=unspoken, known=self._standing)
+            self._pair(_TEXT, given, known)
+        self._pair(_TEXT, range(len(self._said), len(self._given)), self._standing)
 
     def compared_by_text(self) -> list[UUID]:
         """Returns the stored turns whose texts `compare_changes` and `merge` need."""
         pairs = ((self._given[place], self._known[stored]) for place, stored in self._pairs.items())
-        changed = [known.part.memory_id for given, known in pairs if given.digest != known.digest]
+        changed = [known.memory_id for given, known in pairs if given.digest != known.digest]
         if all(place in self._pairs for place in range(len(self._given))):
             return changed
-        return changed + [self._known[place].part.memory_id for place in self._free(self._standing)]
+        return changed + [self._known[place].memory_id for place in self._free(self._standing)]
 
-    def compare_changes(self, texts: Mapping[UUID, TurnText]) -> None:
+    def compare_changes(self) -> None:
         """Pairs turns whose text has changed: of the same speaker, between the same neighbours. What is left may be a
         text that went and comes back."""
         for known, given in self._gaps():
             if known and given:
-                self._pair_last(given[0], known[0], texts)
+                self._pair_last(given[0], known[0])
             free = self._free(known)
             for place in given:
-                self._pair_changed(place, free[:_NEAR], texts)
+                self._pair_changed(place, free[:_NEAR])
                 if self._pairs.get(place) in free[:_NEAR]:
                     free.remove(self._pairs[place])
         for place in range(len(self._said), len(self._given)):
             older = [stored for stored in self._free(self._standing) if not self._known[stored].is_of_this_reader]
-            self._pair_changed(place, older, texts)
+            self._pair_changed(place, older)
         for known, given in self._gaps(with_ends=True):
-            for stored in self._free(known)[:_NEAR]:
-                self._absorb(stored, given[:_NEAR], texts)
-        self._pair(_hash, _content, given=self._said, known=range(len(self._standing), len(self._known)))
+            self._absorb(self._free(known)[:_NEAR], given[:_NEAR])
+        self._pair(_TEXT, self._said, range(len(self._standing), len(self._known)))
 
-    def _pair_changed(self, place: int, stored: Sequence[int], texts: Mapping[UUID, TurnText]) -> None:
+    def _pair_changed(self, place: int, stored: Sequence[int]) -> None:
         if place not in self._pairs:
-            found = (one for one in stored if self._has_become(one, place, texts))
+            found = (one for one in stored if self._has_become(one, place))
             if (first := next(found, None)) is not None:
                 self._note(place, first)
 
-    def _pair_last(self, place: int, stored: int, texts: Mapping[UUID, TurnText]) -> None:
-        """Pairs two turns that follow the same one, if one is the last: it was read while it was being written."""
-        prepared, text = self._given[place].prepared, texts.get(self._known[stored].part.memory_id)
-        is_last = place == self._said[-1] or stored == self._standing[-1]
-        is_free = place not in self._pairs and stored not in self._taken and self._may_be(place, stored)
-        if not (is_last and is_free) or prepared is None or text is None or prepared.role != text.role:
-            return
-        if _begin_alike(prepared, text):
-            self._note(place, stored)
+    def _absorb(self, stored: Sequence[int], given: Sequence[int]) -> None:
+        for one in stored:
+            holder = next((place for place in given if self._has_taken_in(place, one)), None)
+            if holder is not None:
+                self._absorbed[one] = holder
+                self._taken.add(one)
 
-    def _absorb(self, stored: int, given: Sequence[int], texts: Mapping[UUID, TurnText]) -> None:
-        for place in given:
-            if self._has_taken_in(place, stored, texts):
-                self._absorbed[stored] = place
-                self._taken.add(stored)
-                return
+    def _pair_last(self, place: int, stored: int) -> None:
+        """Pairs two turns that follow the same one, if one is the last: it was read while it was being written."""
+        is_last = place == self._said[-1] or stored == self._standing[-1]
+        is_free = place not in self._pairs and stored not in self._taken
+        if is_last and is_free and (both := self._texts_of(place, stored)) and _begin_alike(*both):
+            self._note(place, stored)
 
     def _note(self, place: int, stored: int) -> None:
         self._pairs[place] = stored
         self._taken.add(stored)
 
-    def merge(self, texts: Mapping[UUID, TurnText], *, at_end: bool = False) -> Merge:
+    def merge(self, *, at_end: bool = False) -> Merge:
         """Returns the changes; with `at_end` new turns stand after all others.
 
         Raises:
@@ -302,42 +285,37 @@ class SessionComparison:
         """
         found, last, absorbed = Merge(), -1, defaultdict[int, list[UUID]](list)
         for older, holder in self._absorbed.items():
-            absorbed[holder].append(self._known[older].part.memory_id)
+            absorbed[holder].append(self._known[older].memory_id)
         order = list(self._order_of_stored() if at_end else self._order())
         for place, stored in order:
             known = None if stored is None else self._known[stored]
-            ordinal = max(last + 1, known.part.ordinal if known is not None and known.stands else 0)
+            ordinal = max(last + 1, known.ordinal if known is not None and known.stands else 0)
             last = ordinal
             if place is None and known is not None:
                 found.stay(known, ordinal)
-                found.missing += known.part.live
+                found.missing += known.live
             elif place is not None:
-                memory_id = found.take(self._given[place], known, ordinal, texts, is_last=place == self._said[-1])
+                text = None if known is None else self.texts.get(known.memory_id)
+                memory_id = found.take(self._given[place], known, ordinal, text, is_last=place == self._said[-1])
                 found.replaced += [(memory_id, older_id) for older_id in absorbed[place]]
         unspoken = [stored for place, stored in self._pairs.items() if place not in self._said]
-        gone = [self._known[stored].part for stored in (*unspoken, *self._absorbed)]
-        found.retired += [part.memory_id for part in gone if part.live]
+        gone = [self._known[stored] for stored in (*unspoken, *self._absorbed)]
+        found.retired += [turn.memory_id for turn in gone if turn.live]
         found.leads = bool(order) and self._leads(*order[0])
         return found
 
     def _leads(self, place: int | None, stored: int | None) -> bool:
-        return place is not None and not (stored is not None and self._known[stored].part.barred)
+        return place is not None and not (stored is not None and self._known[stored].barred)
 
     def _pair(
-        self,
-        of_known: Key,
-        of_given: Key,
-        *,
-        known: Sequence[int],
-        given: Sequence[int] | None = None,
-        once: bool = False,
+        self, key_of: "attrgetter[Hashable]", given: Sequence[int], known: Sequence[int], *, once: bool = False
     ) -> None:
         """Pairs turns of the same key, the first with the first; with `once` those whose key occurs once in both."""
         pools, wanted = defaultdict[Hashable, deque[int]](deque), defaultdict[Hashable, list[int]](list)
         for stored in self._free(known):
-            pools[of_known(self._known[stored])].append(stored)
-        for place in range(len(self._given)) if given is None else given:
-            if place not in self._pairs and (key := of_given(self._given[place])):
+            pools[key_of(self._known[stored])].append(stored)
+        for place in given:
+            if place not in self._pairs and (key := key_of(self._given[place])):
                 wanted[key].append(place)
         for key, places in wanted.items():
             pool = pools[key]
@@ -354,26 +332,31 @@ class SessionComparison:
             or not other.is_of_this_reader
         )
 
-    def _has_become(self, stored: int, place: int, texts: Mapping[UUID, TurnText]) -> bool:
-        """Tells whether a given turn is a stored one with another text."""
-        given, known = self._given[place], self._known[stored]
-        text = texts.get(known.part.memory_id)
-        if text is None or given.prepared is None or not self._may_be(place, stored):
-            return False
-        said = _text_of(given.prepared)
-        same_moment = given.is_dated and given.at == known.at
-        return given.prepared.role == text.role and (
-            same_moment or _contains(said, text.text) or _contains(text.text, said)
-        )
+    def _texts_of(self, place: int, stored: int) -> tuple[PreparedTurn, TurnText] | None:
+        """Returns a given turn and the text of a stored one; None where they are not one: of two speakers, or ids."""
+        prepared, text = self._given[place].prepared, self.texts.get(self._known[stored].memory_id)
+        if prepared is None or text is None or prepared.role != text.role or not self._may_be(place, stored):
+            return None
+        return prepared, text
 
-    def _has_taken_in(self, place: int, stored: int, texts: Mapping[UUID, TurnText]) -> bool:
+    def _has_become(self, stored: int, place: int) -> bool:
+        """Tells whether a given turn is a stored one with another text."""
+        if (both := self._texts_of(place, stored)) is None:
+            return False
+        given, said, text = self._given[place], _text_of(both[0]), both[1].text
+        same_moment = given.is_dated and given.at == self._known[stored].at
+        return same_moment or _contains(said, text) or _contains(text, said)
+
+    def _has_taken_in(self, place: int, stored: int) -> bool:
         """Tells whether a given turn, new or of another text than before, has the text of a stored one in its own."""
-        prepared, text = self._given[place].prepared, texts.get(self._known[stored].part.memory_id)
-        if prepared is None or text is None or not self._may_be(place, stored):
+        if (both := self._texts_of(place, stored)) is None:
             return False
         paired = self._pairs.get(place)
-        is_changed = paired is None or _hash(self._known[paired]) != prepared.row.content_hash
-        return is_changed and prepared.role == text.role and _contains(_text_of(prepared), text.text)
+        is_changed = paired is None or self._known[paired].content_hash != self._given[place].content_hash
+        return is_changed and _contains(_text_of(both[0]), both[1].text)
+
+    def _dated(self, turns: Sequence[GivenTurn]) -> list[int]:
+        return [place for place, turn in enumerate(turns) if turn.is_dated]
 
     def _free(self, places: Sequence[int]) -> list[int]:
         return [place for place in places if place not in self._taken]

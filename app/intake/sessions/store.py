@@ -9,14 +9,13 @@ from uuid import UUID
 from msgspec import Struct, structs
 
 from app.foundation.db.database import Lease
-from app.foundation.db.session import EXTRACT, Row, Session
+from app.foundation.db.session import EXTRACT, Session
 from app.intake.sessions.artifacts import Touch, also_named, endings
 from app.intake.sessions.merge import KnownTurn, TurnText
 from app.intake.sessions.prepare import PreparedTurn
 from app.intake.sessions.transcript import ToolUse
 from app.storage.memories.changes import EMPTIED, FORGOTTEN
 from app.storage.memories.memory import as_bytea, new_id
-from app.storage.memories.sources import KnownPart
 from app.storage.memories.store import SUSPECT, as_json
 
 _KNOWN = """
@@ -145,14 +144,11 @@ SELECT m.memory_id, m.ordinal, x.role, coalesce(x.spoken, m.body) AS text, m.occ
     coalesce({SUSPECT}, false) AS suspect, m.quality, m.tags
 FROM memories m JOIN messages x USING (workspace_id, memory_id)
 WHERE m.workspace_id = %(workspace_id)s AND m.source_id = %(source_id)s AND m.kind = 'message' AND m.valid_until IS NULL
-ORDER BY m.ordinal
 """  # noqa: S608 - constants
 _LATEST = f"""
-SELECT * FROM ({_MESSAGES.replace("ORDER BY m.ordinal", "ORDER BY m.ordinal DESC LIMIT %(limit)s")}) AS latest
-ORDER BY ordinal
-"""  # noqa: S608 - constants
-_BEFORE = _LATEST.replace("ORDER BY m.ordinal DESC", "AND m.ordinal < %(before)s ORDER BY m.ordinal DESC")
-FROM = _MESSAGES.replace("ORDER BY m.ordinal", "AND m.ordinal >= %(start)s ORDER BY m.ordinal LIMIT %(limit)s")
+{_MESSAGES} AND (%(before)s::int IS NULL OR m.ordinal < %(before)s) ORDER BY m.ordinal DESC LIMIT %(limit)s
+"""
+FROM = f"{_MESSAGES} AND m.ordinal >= %(start)s ORDER BY m.ordinal LIMIT %(limit)s"
 _TOUCHED = """
 SELECT a.artifact_id, a.path, a.symbol, array_agg(DISTINCT t.action) AS actions,
     array_agg(DISTINCT m.ordinal ORDER BY m.ordinal) AS messages
@@ -247,8 +243,7 @@ class TouchedArtifact(Struct, frozen=True, kw_only=True, rename={"artifact_id": 
 
 async def known_session(session: Session, session_id: str) -> KnownSession | None:
     """Returns a session as it is stored; None if it is not known."""
-    row = await session.row(_KNOWN, {"session_id": session_id})
-    return None if row is None else KnownSession(**row._asdict())
+    return await session.row_as(KnownSession, _KNOWN, {"session_id": session_id})
 
 
 async def known_turns(session: Session, known: KnownSession | None, *, revive: bool) -> list[KnownTurn]:
@@ -259,24 +254,8 @@ async def known_turns(session: Session, known: KnownSession | None, *, revive: b
     """
     if known is None:
         return []
-    found = await session.tuples(_TURNS, {"source_id": known.source_id, "revive": revive and known.deleted})
-    return [
-        KnownTurn(
-            part=KnownPart(
-                source_id=source_id,
-                memory_id=memory_id,
-                content_hash=bytes(content_hash),
-                ordinal=ordinal,
-                live=live,
-                barred=barred,
-                released=released,
-            ),
-            message_id=message_id,
-            digest=bytes(digest),
-            at=at,
-        )
-        for source_id, memory_id, content_hash, ordinal, live, released, barred, message_id, digest, at in found
-    ]
+    asked = {"source_id": known.source_id, "revive": revive and known.deleted}
+    return await session.rows_as(KnownTurn, _TURNS, asked)
 
 
 async def turn_texts(session: Session, ids: Sequence[UUID]) -> dict[UUID, TurnText]:
@@ -364,15 +343,14 @@ async def names_of(session: Session, path: str) -> list[str]:
 
 async def get(session: Session, session_id: str) -> StoredSession | None:
     """Returns a session that has a live turn; None if there is none of this id."""
-    row = await session.row(GET, {"session_id": session_id})
-    return None if row is None else StoredSession(**row._asdict())
+    return await session.row_as(StoredSession, GET, {"session_id": session_id})
 
 
 async def page(session: Session, given: Mapping[str, Any], *, limit: int) -> list[StoredSession]:
     """Returns the sessions that meet the given conditions (_CONDITIONS), the latest first."""
     met = [condition for name, condition in _CONDITIONS.items() if given.get(name) is not None]
     statement = _PAGE.format(conditions="".join(f" AND {condition}" for condition in met))
-    return [StoredSession(**row._asdict()) for row in await session.rows(statement, {**given, "limit": limit})]
+    return await session.rows_as(StoredSession, statement, {**given, "limit": limit})
 
 
 async def messages(
@@ -382,28 +360,19 @@ async def messages(
 
     With `latest` so many at its end, or before the place `before`.
     """
-    statement = _MESSAGES if latest is None else _LATEST if before is None else _BEFORE
     values = {"source_id": source_id, "limit": latest, "before": before}
-    return [_message_of(row) for row in await session.rows(statement, values)]
+    return (await session.rows_as(StoredMessage, _LATEST, values))[::-1]
 
 
 async def messages_from(session: Session, source_id: UUID, start: int, *, limit: int) -> list[StoredMessage]:
     """Returns at most `limit` live turns of a session in their order, from the place `start` on."""
     values = {"source_id": source_id, "start": start, "limit": limit}
-    return [_message_of(row) for row in await session.rows(FROM, values)]
-
-
-def _message_of(row: Row) -> StoredMessage:
-    tools = tuple(ToolUse(**tool) for tool in row.tools)
-    return StoredMessage(**{**row._asdict(), "tools": tools, "tags": tuple(row.tags)})
+    return await session.rows_as(StoredMessage, FROM, values)
 
 
 async def touched_artifacts(session: Session, source_id: UUID) -> list[TouchedArtifact]:
     """Returns what a session created, changed or deleted, in the order in which it did."""
-    return [
-        TouchedArtifact(**{**row._asdict(), "actions": tuple(row.actions), "messages": tuple(row.messages)})
-        for row in await session.rows(_TOUCHED, {"source_id": source_id})
-    ]
+    return await session.rows_as(TouchedArtifact, _TOUCHED, {"source_id": source_id})
 
 
 async def live_turns(session: Session, source_id: UUID) -> list[UUID]:

@@ -177,10 +177,10 @@ async def _merge(session: Session, comparison: SessionComparison, *, at_end: boo
     comparison.compare_identities()
     if not at_end:
         comparison.compare_texts()
-    texts = await store.turn_texts(session, comparison.compared_by_text())
+    comparison.texts = await store.turn_texts(session, comparison.compared_by_text())
     if not at_end:
-        comparison.compare_changes(texts)
-    return comparison.merge(texts, at_end=at_end)
+        comparison.compare_changes()
+    return comparison.merge(at_end=at_end)
 
 
 async def _carry_out(session: Session, source_id: UUID, merge: Merge) -> list[UUID]:

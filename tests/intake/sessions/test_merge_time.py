@@ -7,7 +7,6 @@ from app.foundation.models.protocols import TokenCounter
 from app.intake.sessions.merge import GivenTurn, KnownTurn, SessionComparison, TurnText
 from app.intake.sessions.prepare import Preparation, prepare_turns
 from app.intake.sessions.transcript import Turn
-from app.storage.memories.sources import KnownPart
 from tests.growth import assert_linear
 
 MOST = 4_000
@@ -27,28 +26,25 @@ def test_a_log_with_other_turns_takes_no_longer_the_longer_it_is(counter: TokenC
     source = uuid4()
     known = [
         KnownTurn(
-            part=KnownPart(
-                source_id=source,
-                memory_id=uuid4(),
-                content_hash=bytes([1, *place.to_bytes(2)]),
-                ordinal=place,
-                live=True,
-                barred=False,
-                released=False,
-            ),
+            source_id=source,
+            memory_id=uuid4(),
+            content_hash=bytes([1, *place.to_bytes(2)]),
+            ordinal=place,
+            live=True,
             message_id="",
             digest=bytes([1, *place.to_bytes(2)]),
             at=START - timedelta(days=9) + timedelta(minutes=place),
         )
         for place in range(MOST)
     ]
-    texts = {turn.part.memory_id: TurnText("user", "something else was said", ()) for turn in known}
+    texts = {turn.memory_id: TurnText("user", "something else was said", ()) for turn in known}
 
     def merge(marks: str) -> object:
         comparison = SessionComparison(known[: len(marks)], given[: len(marks)])
         comparison.compare_identities()
         comparison.compare_texts()
-        comparison.compare_changes(texts)
-        return comparison.merge(texts)
+        comparison.texts = texts
+        comparison.compare_changes()
+        return comparison.merge()
 
     assert_linear(merge, "x", characters=MOST // 8)

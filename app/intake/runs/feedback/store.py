@@ -174,18 +174,17 @@ async def append(session: Session, entry: FeedbackEntry) -> None:
 
 async def ratings_of(session: Session, memory_id: UUID) -> list[Rating]:
     """Returns a memory's ratings in their order, the undone ones included."""
-    return [Rating(**row._asdict()) for row in await session.rows(_RATINGS_OF, {"memory_id": memory_id})]
+    return await session.rows_as(Rating, _RATINGS_OF, {"memory_id": memory_id})
 
 
 async def standing_ratings(session: Session, ids: Sequence[UUID]) -> list[Rating]:
     """Returns the ratings of these memories that stand, the latest first."""
-    return [Rating(**row._asdict()) for row in await session.rows(_STANDING, {"ids": list(ids)})]
+    return await session.rows_as(Rating, _STANDING, {"ids": list(ids)})
 
 
 async def by_key(session: Session, key: str) -> Rating | None:
     """Returns the rating that was sent under this idempotency key."""
-    row = await session.row(_RATING_BY_KEY, {"key": key})
-    return None if row is None else Rating(**row._asdict())
+    return await session.row_as(Rating, _RATING_BY_KEY, {"key": key})
 
 
 async def memory_of(session: Session, feedback_id: UUID) -> UUID | None:

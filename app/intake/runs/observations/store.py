@@ -289,15 +289,14 @@ async def forgotten(session: Session, *, failures: int) -> list[tuple[int, UUID]
 
     It leaves out compressions of which `failures` jobs failed.
     """
-    rows = await session.rows(_FORGOTTEN, {"failures": failures})
-    return [(row.workspace_id, row.observation_id) for row in rows]
+    return await session.tuples(_FORGOTTEN, {"failures": failures})
 
 
 async def same_task(session: Session, task: str) -> list[Sibling]:
     """Returns live observations of a task, newest first, and locks the task until the transaction ends."""
     await runs.lock(session, task, kind="task")
     values = {"task": task, "limit": _NEAR_CANDIDATES}
-    return [Sibling(**row._asdict()) for row in await session.rows(_SAME_TASK, values)]
+    return await session.rows_as(Sibling, _SAME_TASK, values)
 
 
 async def holding(session: Session, ids: Sequence[UUID]) -> list[Held]:
