@@ -30,7 +30,7 @@ from app.foundation.text.words import count_noun
 from app.intake.cases.judgement import FoundJudgement
 from app.intake.cases.service import Cases
 from app.intake.reports import scan, store
-from app.intake.reports.pipeline import Pipeline, apply_files, move, rename, retire, vectors_of
+from app.intake.reports.pipeline import Pipeline, apply_file, move, rename, retire, vectors_of
 from app.intake.reports.prepare import HASH_BYTES, EmptyReport, Prepared, file_hash, judgements_of, prepare
 from app.intake.reports.store import (
     CHANGED,
@@ -46,6 +46,7 @@ from app.intake.reports.store import (
     IngestionOptions,
     IngestionState,
     LoggedIngestion,
+    or_failure,
     reason_of,
 )
 from app.intake.sessions import store as sessions
@@ -129,15 +130,6 @@ def _is_report(change: Change, path: str) -> bool:
     return suffix in scan.SUFFIXES or not suffix or change is Change.deleted or Path(path).is_dir()
 
 
-async def _retire_missing(state: IngestionState, known: KnownFile) -> FileOutcome:
-    try:
-        return await retire(state, known)
-    except STOPS:
-        raise
-    except Exception as error:  # noqa: BLE001 - `failure` logs it
-        return state.failure(known.uri, error)
-
-
 async def _missing(state: IngestionState, found: scan.Discovery) -> list[KnownFile]:
     """Returns the live files below the given folders that no longer exist. Also fills the state's look-ups."""
     async with state.database.session(state.workspace, transaction=False) as session:
@@ -147,20 +139,19 @@ async def _missing(state: IngestionState, found: scan.Discovery) -> list[KnownFi
     state.known = {file.uri: file for file in known}
     there = {file.uri for file in found.files.values()}
     roots = [scan.without_secrets(root) for root in found.roots]
+    below = {file.uri for file in live if any(Path(file.uri).is_relative_to(root) for root in roots)}
     # A path with a secret is stored masked: no file has it, but below the given folders its file would have been found.
     absolute = [
         file.uri
         for file in live
-        if file.uri.startswith("/")
-        and file.uri not in there
-        and (MASKED not in file.uri or any(Path(file.uri).is_relative_to(root) for root in roots))
+        if file.uri.startswith("/") and file.uri not in there and (MASKED not in file.uri or file.uri in below)
     ]
     gone = found.gone
-    empty = gone if gone is not None else set(await asyncio.to_thread(lambda: list(scan.missing_paths(absolute))))
+    empty = gone if gone is not None else set(await asyncio.to_thread(scan.missing_paths, absolute))
     for file in live:
         if file.uri in empty:
             state.by_hash.setdefault(file.content_hash, []).append(file)
-    return [file for file in live if file.uri in empty and any(Path(file.uri).is_relative_to(root) for root in roots)]
+    return [file for file in live if file.uri in empty & below]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,8 +280,7 @@ class Ingestions:
             prepared = await self._prepare_file(state, file, content)
         except EmptyReport as error:
             return await _leave_out(state, file, str(error))
-        (outcome,) = await apply_files(state, [prepared], await vectors_of(state, [prepared]))
-        return outcome
+        return await apply_file(state, prepared, await vectors_of(state, [prepared]))
 
     async def _begin_state(self, workspace: Workspace, options: IngestionOptions | None) -> IngestionState:
         options = options or IngestionOptions()
@@ -320,11 +310,11 @@ class Ingestions:
         try:
             # Small files are found soon: a large one, which takes minutes, does not delay them.
             for file in sorted(found.files.values(), key=lambda file: _stamp(file.path)[0] // _LARGE_BYTES):
-                read = await self._prepare_if_changed(state, file)
+                read = await or_failure(str(file.shown), self._read_file(state, file))
                 if isinstance(read, Prepared):
                     await pipeline.add(read)
                 else:
-                    state.note_all(read)
+                    state.note(read)
             await pipeline.finish()
         except BaseException:
             await pipeline.abandon()
@@ -332,31 +322,18 @@ class Ingestions:
         moved = {outcome.reason for outcome in state.result.outcomes if outcome.status == MOVED}
         for known in missing:
             if known.uri not in moved:
-                state.note(await _retire_missing(state, known))
+                state.note(await or_failure(known.uri, retire(state, known)))
 
-    async def _prepare_if_changed(
-        self, state: IngestionState, file: scan.ReportFile
-    ) -> Prepared | Sequence[FileOutcome]:
-        """Returns the prepared file, or the outcomes if there is nothing more to write.
-
-        Whatever the class of an error, it is the failure of this file alone, unless every other would fail alike.
-        """
-        try:
-            return await self._read_file(state, file)
-        except STOPS:
-            raise
-        except Exception as error:  # noqa: BLE001 - `failure` logs it
-            return [state.failure(str(file.shown), error)]
-
-    async def _read_file(self, state: IngestionState, file: scan.ReportFile) -> Prepared | Sequence[FileOutcome]:
+    async def _read_file(self, state: IngestionState, file: scan.ReportFile) -> Prepared | FileOutcome:
+        """Returns the prepared file, or its outcome if there is nothing more to write."""
         most, stamp, path = self.max_file_bytes, _stamp(file.path), str(file.shown)
         if state.options.read_logs.get(file.path) == stamp:
-            return [FileOutcome(path=path, status=UNCHANGED)]
+            return FileOutcome(path=path, status=UNCHANGED)
         content = await asyncio.to_thread(scan.content_of, file, max_bytes=scan.LOG_TIMES * most)
         if (outcome := await self._take_log(state, file, content)) is not None:
             if outcome.status != FAILED:
                 state.options.read_logs[file.path] = stamp
-            return [outcome]
+            return outcome
         scan.check_size(content, max_bytes=most)
         digest = file_hash(content, state.language, file.shown, state.dates.get(file.path))
         known = state.known.get(file.uri)
@@ -364,14 +341,14 @@ class Ingestions:
         if known is not None and known.content_hash == digest:
             if known.title != path:
                 await rename(state, known, file, await self._judgements(file, content))
-            return [FileOutcome(path=path, status=UNCHANGED)]
+            return FileOutcome(path=path, status=UNCHANGED)
         if state.by_hash.get(digest):
             found = await self._judgements(file, content)
             return await move(state, state.by_hash[digest].pop(), file, found, over=known)
         try:
             return await self._prepare_file(state, file, content)
         except EmptyReport as error:
-            return [await _leave_out(state, file, str(error))]
+            return await _leave_out(state, file, str(error))
 
     async def _take_log(self, state: IngestionState, file: scan.ReportFile, content: bytes) -> FileOutcome | None:
         """Stores the sessions of a file, if it is a log of sessions; returns None for another file."""

@@ -21,7 +21,17 @@ from app.intake.reports import store
 from app.intake.reports.chunk import HEADING_SEPARATOR
 from app.intake.reports.prepare import Prepared, path_tags, readable
 from app.intake.reports.scan import ReportFile
-from app.intake.reports.store import CHANGED, MOVED, NEW, RETIRED, STOPS, UNCHANGED, FileOutcome, IngestionState
+from app.intake.reports.store import (
+    CHANGED,
+    MOVED,
+    NEW,
+    RETIRED,
+    STOPS,
+    UNCHANGED,
+    FileOutcome,
+    IngestionState,
+    or_failure,
+)
 from app.storage.index import vectors as embeddings
 from app.storage.index.embedding import cut, embed_passages
 from app.storage.index.following import provider_of_model
@@ -158,14 +168,13 @@ async def move(
     found: Sequence[FoundJudgement],
     *,
     over: KnownFile | None,
-) -> list[FileOutcome]:
+) -> FileOutcome:
     """Stores that a known file was moved, and that it replaced the file `over` at its new path."""
     retired = await rename(state, known, file, found, over=over)
-    moved = FileOutcome(path=str(file.shown), status=MOVED, reason=known.uri)
-    if over is None:
-        return [moved]
-    reason = f"{known.title} was moved over it"
-    return [FileOutcome(path=over.uri, status=RETIRED, chunks=retired, reason=reason), moved]
+    if over is not None:
+        reason = f"{known.title} was moved over it"
+        state.note(FileOutcome(path=over.uri, status=RETIRED, chunks=retired, reason=reason))
+    return FileOutcome(path=str(file.shown), status=MOVED, reason=known.uri)
 
 
 async def rename(
@@ -305,20 +314,17 @@ async def _apply_window(
     except STOPS:
         raise
     except Exception:  # noqa: BLE001 - the error of a file is named when it is written alone
-        outcomes = [outcome for prepared in window for outcome in await _apply_alone(state, prepared, vectors)]
+        outcomes = [await or_failure(file.title, apply_file(state, file, vectors)) for file in window]
     for outcome in outcomes:
         if sliced and outcome.stored and not state.options.dry_run:
             state.result.sliced[outcome.path] = outcome.stored
         state.note(outcome)
 
 
-async def _apply_alone(state: IngestionState, prepared: Prepared, vectors: Vectors) -> list[FileOutcome]:
-    try:
-        return await apply_files(state, [prepared], vectors)
-    except STOPS:
-        raise
-    except Exception as error:  # noqa: BLE001 - `failure` logs it
-        return [state.failure(prepared.title, error)]
+async def apply_file(state: IngestionState, prepared: Prepared, vectors: Vectors) -> FileOutcome:
+    """Writes one file alone, as `apply_files` does."""
+    (outcome,) = await apply_files(state, [prepared], vectors)
+    return outcome
 
 
 async def _wait_for_all(*tasks: asyncio.Task[Any] | None) -> None:

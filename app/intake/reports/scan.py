@@ -273,12 +273,14 @@ def _reason(error: Exception) -> str:
     return f"cannot be read: {getattr(error, 'strerror', None) or named}"
 
 
-def missing_paths(uris: Sequence[str]) -> Iterator[str]:
-    """Yields the paths without a file; a path that cannot be read still counts as a file."""
+def missing_paths(uris: Sequence[str]) -> list[str]:
+    """Returns the paths without a file; a path that cannot be read still counts as a file."""
+    missing = []
     for uri in uris:
         try:
             Path(uri).lstat()
         except (FileNotFoundError, NotADirectoryError):
-            yield uri
+            missing.append(uri)
         except OSError:
             continue
+    return missing

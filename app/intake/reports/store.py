@@ -2,10 +2,11 @@
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import TypeVar
 from uuid import UUID
 
 import msgspec
@@ -35,6 +36,7 @@ _KEPT = 500
 """Ingestions of a workspace that the log keeps; a new one replaces the oldest."""
 LARGEST_PAGE = 200
 logger = structlog.get_logger()
+_T = TypeVar("_T")
 OnProgress = Callable[[int, int, str], None]
 """Called with (files done, files found, path)."""
 
@@ -175,15 +177,6 @@ class IngestionState:
     retitled: list[UUID] = field(default_factory=list)
     """Memories that need the vector of their new title or text, and new turns of sessions."""
 
-    def failure(self, path: str, error: Exception) -> FileOutcome:
-        """Returns the outcome of a file that could not be taken in, whatever the error."""
-        return FileOutcome(path=path, status=FAILED, reason=reason_of(error, path))
-
-    def note_all(self, outcomes: Sequence[FileOutcome]) -> None:
-        """Adds several outcomes."""
-        for outcome in outcomes:
-            self.note(outcome)
-
     def note(self, outcome: FileOutcome) -> None:
         """Adds the outcome of a file, and reports the progress."""
         self.result.outcomes.append(outcome)
@@ -193,6 +186,19 @@ class IngestionState:
 
 STOPS = (DatabaseUnavailable, StorageFull)
 """Errors that stop an ingestion, because every file after it would fail alike; any other is of one file."""
+
+
+async def or_failure(path: str, work: Awaitable[_T]) -> _T | FileOutcome:
+    """Returns what the work on a file returns, or the outcome of a file that could not be taken in.
+
+    Whatever the class of an error, it is the failure of this file alone, unless every other would fail alike.
+    """
+    try:
+        return await work
+    except STOPS:
+        raise
+    except Exception as error:  # noqa: BLE001 - `reason_of` logs it
+        return FileOutcome(path=path, status=FAILED, reason=reason_of(error, path))
 
 
 def reason_of(error: Exception, path: str) -> str:

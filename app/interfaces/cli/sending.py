@@ -105,7 +105,7 @@ class Sending:
     def _missing_paths(self, found: scan.Discovery, stored: Iterable[str]) -> list[str]:
         """Returns the paths of stored files that are not on this machine."""
         there = {file.uri for file in found.files.values()}
-        return list(scan.missing_paths([uri for uri in stored if uri not in there]))
+        return scan.missing_paths([uri for uri in stored if uri not in there])
 
     def _parts(self, found: scan.Discovery) -> Iterator[_Parcel]:
         """Yields the files in parts; one that cannot be read is a failure of its own."""
