@@ -143,17 +143,6 @@ class Turns:
         """The role of the latest turn; "" before the first."""
         return self._said[-1].role if self._said else ""
 
-    @property
-    def unspoken(self) -> tuple[Turn, ...]:
-        """The texts that nobody said."""
-        return tuple(self._unspoken)
-
-    def storable_turns(self) -> tuple[Turn, ...]:
-        """Returns the turns that say or do something."""
-        told = [replace(turn, tools=tuple(tools)) for turn, tools in zip(self._said, self._tools, strict=True)]
-        kept = [turn for turn in told if turn.text or turn.tools]
-        return tuple(replace(turn, ordinal=ordinal) for ordinal, turn in enumerate(kept))
-
     def transcript(
         self,
         session_id: str,
@@ -163,8 +152,10 @@ class Turns:
         started_at: datetime | None = None,
         folder: str = "",
     ) -> Transcript:
-        """Returns the session of these turns; what the log does not tell comes from its turns."""
-        turns = self.storable_turns()
+        """Returns the session of the turns that say or do something; what its log does not tell comes from these."""
+        told = (replace(turn, tools=tuple(tools)) for turn, tools in zip(self._said, self._tools, strict=True))
+        kept = (turn for turn in told if turn.text or turn.tools)
+        turns = tuple(replace(turn, ordinal=ordinal) for ordinal, turn in enumerate(kept))
         return Transcript(
             session_id=session_id,
             title=title or title_of(turns),
@@ -172,7 +163,7 @@ class Turns:
             format=format,
             turns=turns,
             folder=folder,
-            unspoken=self.unspoken,
+            unspoken=tuple(self._unspoken),
         )
 
 
@@ -267,12 +258,8 @@ def unknown_types(count: Mapping[str, int]) -> tuple[str, ...]:
     return (f"left out {sum(count.values()):,} records of unknown types ({named})",)
 
 
-def texts_of(content: object, kinds: Sequence[str]) -> Iterator[str]:
-    """Yields the texts of a message's content, which is one text, or a list of parts of which these kinds are text."""
-    if isinstance(content, str):
-        yield content
-    for part in content if isinstance(content, list) else ():
-        if isinstance(part, str):
-            yield part
-        elif isinstance(part, dict) and part.get("type") in kinds and isinstance(part.get("text"), str):
-            yield part["text"]
+def joined_text(content: object, *, kinds: Sequence[str] = ("text",), separator: str = "\n\n") -> str:
+    """Returns the text of a message's content, which is one text, or a list of parts of which these kinds are text."""
+    parts = content if isinstance(content, list) else [content]
+    texts = [part.get("text") if isinstance(part, dict) and part.get("type") in kinds else part for part in parts]
+    return separator.join(text for text in texts if isinstance(text, str))

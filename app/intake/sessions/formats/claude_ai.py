@@ -10,7 +10,7 @@ from app.intake.sessions.transcript import (
     ToolUse,
     Transcript,
     Turns,
-    texts_of,
+    joined_text,
 )
 
 _SPEAKERS = {"human": USER, "assistant": ASSISTANT}
@@ -50,7 +50,7 @@ def _branch(messages: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]
 def _take(found: Turns, message: Mapping[str, Any]) -> None:
     at, identity, role = moment_of(message.get("created_at")), str(message.get("uuid") or ""), message["sender"]
     content = message.get("content") or ()
-    text = "\n\n".join(texts_of(content, ("text",))).strip() or str(message.get("text") or "").strip()
+    text = joined_text(content).strip() or str(message.get("text") or "").strip()
     if text:
         found.say(_SPEAKERS[role], text, at, message_id=identity)
     for block in content:
@@ -59,6 +59,6 @@ def _take(found: Turns, message: Mapping[str, Any]) -> None:
             tool = ToolUse(name=str(block["name"]), input=given if isinstance(given, dict) else {})
             found.use(tool, call=str(block.get("id") or block["name"]), at=at, message_id=identity)
         elif block.get("type") == "tool_result":
-            result = "\n".join(texts_of(block.get("content"), ("text",)))
+            result = joined_text(block.get("content"), separator="\n")
             call = str(block.get("tool_use_id") or block.get("name"))
             found.answer(call, result, failed=block.get("is_error") is True)

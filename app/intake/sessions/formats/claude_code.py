@@ -17,9 +17,9 @@ from app.intake.sessions.transcript import (
     Log,
     ToolUse,
     Turns,
+    joined_text,
     noting_unread,
     reasons_shown,
-    texts_of,
     unknown_types,
 )
 
@@ -177,10 +177,14 @@ def _queued_texts(lines: Lines) -> dict[int, str]:
 def _delivered_text(value: Mapping[str, Any]) -> str:
     """Returns what the user says in a record or an attachment, without the difference of blanks."""
     if is_record(value) and value["type"] == USER:
-        return _key(_typed_text("\n\n".join(texts_of(value["message"].get("content"), ("text",)))))
+        return _key(_typed_text(joined_text(value["message"].get("content"))))
+    return _key(joined_text(_queued_command(value).get("prompt")))
+
+
+def _queued_command(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns the attachment with what was typed while the agent worked; an empty one for any other record."""
     given = value.get("attachment")
-    is_queued = isinstance(given, dict) and given.get("type") == "queued_command"
-    return _key("\n\n".join(texts_of(given.get("prompt"), ("text",)))) if is_queued and isinstance(given, dict) else ""
+    return given if isinstance(given, dict) and given.get("type") == "queued_command" else {}
 
 
 def _key(text: str) -> str:
@@ -211,19 +215,16 @@ class _Dialogue:
         if record["type"] == ASSISTANT:
             self._take_answer(record)
         else:
-            text = "\n\n".join(texts_of(record["message"]["content"], ("text",)))
-            self.say_typed(text, record)
+            self.say_typed(joined_text(record["message"]["content"]), record)
             self._take_results(record)
             self._message = ""
 
     def take_attachment(self, record: Mapping[str, Any]) -> None:
         """Adds what was typed while the agent worked."""
-        given = record.get("attachment")
-        if isinstance(given, dict) and given.get("type") == "queued_command":
-            text = "\n\n".join(texts_of(given.get("prompt"), ("text",)))
+        if given := _queued_command(record):
             is_typed = given.get("commandMode", _PROMPT) == _PROMPT and not given.get("isMeta")
             said = {**record, "origin": given.get("origin"), "isMeta": not is_typed}
-            self.say_typed(text, said)
+            self.say_typed(joined_text(given.get("prompt")), said)
 
     def say_typed(self, text: str, record: Mapping[str, Any]) -> None:
         """Adds a text in the user's place as a turn of who wrote it; what the program wrote is left out."""
@@ -241,7 +242,7 @@ class _Dialogue:
     def _take_answer(self, record: Mapping[str, Any]) -> None:
         given, at = record["message"], moment_of(record.get("timestamp"))
         content, message, identity = given["content"], str(given.get("id") or ""), str(record.get("uuid") or "")
-        text = "\n\n".join(texts_of(content, ("text",)))
+        text = joined_text(content)
         if any(record.get(mark) for mark in _NOT_SAID) or given.get("model") == "<synthetic>":
             self.found.leave_out(text, at, message_id=identity, role=ASSISTANT)
             return
@@ -297,7 +298,7 @@ def _typed_text(text: str) -> str:
 
 
 def _result_text(content: object) -> str:
-    return without_tags("\n".join(texts_of(content, ("text",)))).strip()
+    return without_tags(joined_text(content, separator="\n")).strip()
 
 
 def _given_title(lines: Lines) -> str:

@@ -16,9 +16,9 @@ from app.intake.sessions.transcript import (
     Log,
     ToolUse,
     Turns,
+    joined_text,
     noting_unread,
     reasons_shown,
-    texts_of,
     unknown_types,
 )
 
@@ -142,7 +142,7 @@ def _speech_in_event(event: Mapping[str, Any]) -> _RolloutMessage | None:
 
 def _text_of(content: object, role: str) -> str:
     """Returns a message's text; of a user's without marks of images and what an editor put before it."""
-    text = "\n\n".join(texts_of(content, _TEXTS)).strip()
+    text = joined_text(content, kinds=_TEXTS).strip()
     return _REQUEST.sub("", _IMAGE.sub("", text)).strip() if role == USER else text
 
 
@@ -164,7 +164,7 @@ class _Rollout:
         at, item = moment_of(value.get("timestamp")), value.get("payload", value)
         if said := _speech(value):
             if self._sources.get(said.key) == said.source:
-                self._say(said, at)
+                self._say(said, at, is_inserted=bool(self._told_apart) and said.key not in self._told_apart)
         elif value.get("type") == _EVENT:
             self._take_event(item, at)
         elif value.get("type") == _COMPACTED:
@@ -172,9 +172,8 @@ class _Rollout:
         elif value.get("type") not in _OTHERS:
             self._take_item(item, at, envelope=str(value.get("type")))
 
-    def _say(self, said: _RolloutMessage, at: Any) -> None:  # noqa: ANN401 - a moment, or None
-        is_inserted = said.text.startswith(_INSERTED) or (self._told_apart and said.key not in self._told_apart)
-        if said.role == USER and is_inserted:
+    def _say(self, said: _RolloutMessage, at: Any, *, is_inserted: bool) -> None:  # noqa: ANN401 - a moment, or None
+        if said.role == USER and (is_inserted or said.text.startswith(_INSERTED)):
             self.found.leave_out(said.text, at, message_id=said.identity)
         else:
             role = self._person if said.role == USER else ASSISTANT
@@ -185,14 +184,9 @@ class _Rollout:
         summary = " ".join(str(item.get("message") or "").split())
         for message in item.get("replacement_history") or ():
             said = _speech(message) if isinstance(message, dict) else None
-            if said is None or said.key in self._texts:
-                continue
-            self._texts.add(said.key)
-            if said.role == USER and (said.text.startswith(_INSERTED) or said.key[1] == summary):
-                self.found.leave_out(said.text, at)
-            elif said.text:
-                role = self._person if said.role == USER else ASSISTANT
-                self.found.say(role, said.text, at, message_id=said.identity)
+            if said and said.text and said.key not in self._texts:
+                self._texts.add(said.key)
+                self._say(said, at, is_inserted=said.key[1] == summary)
 
     def _take_event(self, event: Mapping[str, Any], at: Any) -> None:  # noqa: ANN401 - as above
         kind, done = str(event.get("type")), event.get("item")
@@ -217,8 +211,8 @@ class _Rollout:
         if kind in _CALLS:
             self.found.use(_call(item), call=str(item.get("call_id") or item.get("id") or ""), at=at)
         elif kind in _OUTPUTS:
-            output = item.get("output")
-            self.found.answer(str(item["call_id"]), _output(output), failed=_has_failed(output))
+            text, failed = _answer(item.get("output"))
+            self.found.answer(str(item["call_id"]), text, failed=failed)
         elif kind not in _SILENT_ITEMS and not (envelope == "None" and kind is None):
             self.unknown[envelope if envelope != _ITEM else f"item {kind}"] += 1
 
@@ -277,22 +271,18 @@ def _call(item: Mapping[str, Any]) -> ToolUse:
     return ToolUse(name=name, input=read if isinstance(read, dict) else {"input": given})
 
 
-def _has_failed(output: object) -> bool:
-    """Tells whether an answer says that the tool failed: by its exit code, or outright."""
+def _answer(output: object) -> tuple[str, bool]:
+    """Returns an answer's text, and whether it says that the tool failed: by its exit code, or outright.
+
+    Both may stand in JSON.
+    """
+    read, failed = output, False
     if isinstance(output, str):
-        if code := re.match(r"\s*Exit code: (\d+)", output):
-            return code[1] != "0"
-        output = read_json(output, dict[str, Any]) if output.startswith("{") else None
-    if not isinstance(output, dict):
-        return False
-    told = output.get("metadata")
-    code = told.get("exit_code") if isinstance(told, dict) else output.get("exit_code")
-    return output.get("success") is False or (isinstance(code, int) and code != 0)
-
-
-def _output(output: object) -> str:
-    """Returns an answer's text, which may stand in JSON beside the exit code."""
-    read = read_json(output, dict[str, Any]) if isinstance(output, str) and output.startswith("{") else output
+        code = re.match(r"\s*Exit code: (\d+)", output)
+        failed = code is not None and code[1] != "0"
+        read = read_json(output, dict[str, Any]) if output.startswith("{") else None
     if isinstance(read, dict):
-        output = read.get("output", read.get("content", ""))
-    return "\n".join(texts_of(output, _TEXTS)).strip()
+        output, told = read.get("output", read.get("content", "")), read.get("metadata")
+        status = told.get("exit_code") if isinstance(told, dict) else read.get("exit_code")
+        failed = read.get("success") is False or (isinstance(status, int) and status != 0)
+    return joined_text(output, kinds=_TEXTS, separator="\n").strip(), failed

@@ -14,7 +14,7 @@ from app.intake.sessions.formats import aider, chatgpt, claude_ai, specstory
 from app.intake.sessions.formats.claude_code import is_line, read_records
 from app.intake.sessions.formats.codex import is_item, read_items
 from app.intake.sessions.formats.dialogue import read_dialogue
-from app.intake.sessions.formats.gemini import is_session, read_document, read_session
+from app.intake.sessions.formats.gemini import is_session, read_session
 from app.intake.sessions.formats.messages import is_message, read_messages
 from app.intake.sessions.transcript import Lines, Log, Transcript, read_conversations, read_lines
 
@@ -103,7 +103,7 @@ def _document(content: bytes, session_id: str) -> Log | None:
         if any(map(tells, given)):
             return read_conversations(given, session_id, read)
     if isinstance(value, dict) and is_session(value) and isinstance(value.get("messages"), list):
-        return read_document(value, session_id)
+        return read_session(Lines({1: value}, ()), session_id)
     _check_known(value)
     return None
 

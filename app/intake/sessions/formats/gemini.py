@@ -31,17 +31,6 @@ def is_session(value: Mapping[str, Any]) -> bool:
     return isinstance(value.get("sessionId"), str) and isinstance(value.get("projectHash"), str)
 
 
-def read_document(value: Mapping[str, Any], session_id: str) -> Log:
-    """Reads a session that is one document."""
-    return _read(Lines({1: value}, ()), session_id)
-
-
-def read_session(lines: Lines, session_id: str) -> Log:
-    """Reads a session of lines: a message that stands again replaces itself, `$rewindTo` takes back what the user took
-    back. A compression, which sets other messages, takes nothing back."""
-    return _read(lines, session_id)
-
-
 class _Replayed(NamedTuple):
     """A session as its lines leave it."""
 
@@ -68,7 +57,9 @@ def _replay(lines: Lines) -> _Replayed:
     return _Replayed(meta, messages, skipped)
 
 
-def _read(lines: Lines, session_id: str) -> Log:
+def read_session(lines: Lines, session_id: str) -> Log:
+    """Reads a session of lines, or a document as the only one: a message that stands again replaces itself,
+    `$rewindTo` takes back what the user took back. A compression, which sets other messages, takes nothing back."""
     meta, messages, before = _replay(lines)
     skipped, unknown = list(before), Counter[str]()
     found = Turns()

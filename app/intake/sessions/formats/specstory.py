@@ -113,24 +113,28 @@ def _without_rulers(text: str) -> str:
 
 def _tool(match: re.Match[str]) -> ToolUse:
     """Returns a tool with the path, the command and the diff that its block shows."""
-    name, body = match[1], unescape(match[2])
-    path, command, diff = _PATH.search(body), _COMMAND.search(body), _DIFF.search(body)
-    given = {
-        "path": next((part for part in path.groups() if part), "").strip() if path else "",
-        "command": (command[1] or command[2] or "").strip() if command else "",
-        "diff": diff[1] if diff else "",
-    }
-    result = re.sub(r"</?details>|</?summary>", "", body).strip()
-    return ToolUse(name=name, input={key: value for key, value in given.items() if value}, result=result)
+    body = unescape(match[2])
+    command = _COMMAND.search(body)
+    said = (command[1] or command[2] or "").strip() if command else ""
+    return _tool_use(match[1], body, body, re.sub(r"</?details>|</?summary>", "", body).strip(), command=said)
 
 
 def _detail(match: re.Match[str]) -> ToolUse:
     """Returns the tool of a block that only says in its summary what was done."""
     summary, body = unescape(match[1]).strip(), unescape(match[2])
-    path, diff = _PATH.search(summary), _DIFF.search(body)
-    given = {"path": (path["named"] or "").strip() if path else "", "diff": diff[1] if diff else ""}
     name = summary.split(":", maxsplit=1)[0].split(maxsplit=1)[0].lower() if summary else "tool"
-    return ToolUse(name=name, input={key: value for key, value in given.items() if value}, result=body.strip())
+    return _tool_use(name, summary, body, body.strip())
+
+
+def _tool_use(name: str, naming: str, body: str, result: str, *, command: str = "") -> ToolUse:
+    """Returns a tool with the path that one text of its block names, and the diff in its body."""
+    path, diff = _PATH.search(naming), _DIFF.search(body)
+    given = {
+        "path": next(filter(None, path.groups()), "").strip() if path else "",
+        "command": command,
+        "diff": diff[1] if diff else "",
+    }
+    return ToolUse(name=name, input={key: value for key, value in given.items() if value}, result=result)
 
 
 def _reading(match: re.Match[str]) -> ToolUse:
