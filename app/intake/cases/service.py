@@ -8,7 +8,7 @@ from uuid import UUID
 
 import numpy as np
 
-from app.errors import EmbeddingUnavailable, InvalidInput, NotFound
+from app.errors import EmbeddingUnavailable, NotFound
 from app.foundation.db.database import Database, again_after_deadlock
 from app.foundation.db.session import Across, Session
 from app.foundation.models.protocols import EmbeddingProvider, Matrix, TokenCounter, Vector
@@ -26,7 +26,7 @@ from app.storage.memories import changes, sources
 from app.storage.memories import store as memories
 from app.storage.memories.gate import screen_memory
 from app.storage.memories.memory import DELETED, TAG_LIMIT, MemoryRow, NewMemory, SourceReference, content_hash
-from app.storage.memories.service import LARGEST_PAGE
+from app.storage.memories.service import LARGEST_PAGE, check_limit
 from app.storage.memories.write import write
 from app.storage.tenants.workspace import Workspace
 
@@ -192,8 +192,7 @@ class Cases:
         Raises:
             InvalidInput: a limit out of range.
         """
-        if not 1 <= limit <= LARGEST_PAGE:
-            raise InvalidInput("limit", f"must be from 1 to {LARGEST_PAGE}")
+        check_limit(limit)
         async with self.database.session(workspace, reading=True) as session:
             return await store.cases(session, limit=limit)
 

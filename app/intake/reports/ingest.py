@@ -35,7 +35,6 @@ from app.intake.reports.prepare import HASH_BYTES, EmptyReport, Prepared, file_h
 from app.intake.reports.store import (
     CHANGED,
     FAILED,
-    LARGEST_PAGE,
     LEFT_OUT,
     MOVED,
     NEW,
@@ -58,6 +57,7 @@ from app.storage.index.indexing import refresh_statistics
 from app.storage.index.service import Embedder
 from app.storage.memories import sources
 from app.storage.memories.gate import too_long_uri
+from app.storage.memories.service import check_limit
 from app.storage.memories.sources import KnownFile
 from app.storage.tenants.service import Workspaces
 from app.storage.tenants.workspace import Workspace, check_language, configuration
@@ -264,8 +264,7 @@ class Ingestions:
         Raises:
             InvalidInput: the limit is out of range.
         """
-        if not 1 <= limit <= LARGEST_PAGE:
-            raise InvalidInput("limit", f"must be from 1 to {LARGEST_PAGE}")
+        check_limit(limit)
         async with self.database.session(workspace, reading=True) as session:
             return await store.logged_ingestions(session, before=before, failed=failed, limit=limit)
 

@@ -23,6 +23,7 @@ from app.storage.memories import sources
 from app.storage.memories import store as memories
 from app.storage.memories.memory import MemoryRow, NewMemory, new_id
 from app.storage.memories.sources import KnownFile, known_parts
+from app.storage.memories.store import as_json
 from app.storage.tenants.workspace import Workspace
 
 NEW, CHANGED, MOVED, UNCHANGED, RETIRED, FAILED = "new", "changed", "moved", "unchanged", "retired", "failed"
@@ -34,7 +35,6 @@ _MOST_FILES = 2_000
 """Most files of one ingestion that the log names; the counts include all files."""
 _KEPT = 500
 """Ingestions of a workspace that the log keeps; a new one replaces the oldest."""
-LARGEST_PAGE = 200
 logger = structlog.get_logger()
 _T = TypeVar("_T")
 OnProgress = Callable[[int, int, str], None]
@@ -336,8 +336,8 @@ async def log_ingestion(session: Session, ingestion: Ingestion) -> None:
     values = {
         "ingestion_id": new_id(),
         "seconds": ingestion.seconds,
-        "counts": msgspec.json.encode({status: n for status, n in ingestion.counts.items() if n}).decode(),
-        "outcomes": msgspec.json.encode(ingestion.logged[:_MOST_FILES]).decode(),
+        "counts": as_json({status: n for status, n in ingestion.counts.items() if n}),
+        "outcomes": as_json(ingestion.logged[:_MOST_FILES]),
         "degraded": ingestion.degraded,
     }
     await session.execute(LOG, values)

@@ -19,7 +19,7 @@ from app.intake.cases.extract import in_run
 from app.intake.runs import store
 from app.intake.runs.run import MemoryUses, NewRun, Run, RunStory, check_run, counts, name_reasons
 from app.storage.memories import store as memories
-from app.storage.memories.service import LARGEST_PAGE, Memories
+from app.storage.memories.service import Memories, check_limit
 from app.storage.tenants.service import Workspaces
 from app.storage.tenants.workspace import UNMADE, Workspace
 
@@ -163,8 +163,7 @@ class Runs:
         Raises:
             InvalidInput: the limit is out of range.
         """
-        if not 1 <= limit <= LARGEST_PAGE:
-            raise InvalidInput("limit", f"must be from 1 to {LARGEST_PAGE}")
+        check_limit(limit)
         given = {"task_type": task_type, "verdict": verdict, "agent": agent}
         check(unstorable({name: value or "" for name, value in given.items()}))
         values: dict[str, Any] = {name: value for name, value in given.items() if value is not None}

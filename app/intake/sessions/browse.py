@@ -14,7 +14,7 @@ from app.intake.sessions.store import StoredMessage, StoredSession, TouchedArtif
 from app.intake.sessions.take_in import stored_id
 from app.storage.memories import store as memories
 from app.storage.memories.memory import DELETED
-from app.storage.memories.service import LARGEST_PAGE
+from app.storage.memories.service import check_limit
 from app.storage.tenants.workspace import Workspace
 
 
@@ -64,8 +64,7 @@ class Sessions:
         Raises:
             InvalidInput: the limit is out of range, or a text cannot be searched.
         """
-        if not 1 <= limit <= LARGEST_PAGE:
-            raise InvalidInput("limit", f"must be from 1 to {LARGEST_PAGE}")
+        check_limit(limit)
         given = {name: getattr(filters, name) for name in filters.__slots__}
         check(unstorable(given))
         moment, source_id = before or (None, None)

@@ -13,8 +13,8 @@ from litestar.params import QueryParameter
 from msgspec import Struct
 
 from app.errors import Unavailable
-from app.intake.reports.store import LARGEST_PAGE, LoggedIngestion
-from app.interfaces.http.context import METRICS_TYPE, Call, ThisCall
+from app.intake.reports.store import LoggedIngestion
+from app.interfaces.http.context import METRICS_TYPE, Call, Limit, ThisCall
 from app.interfaces.http.schemas import PROBLEMS, convert, get
 from app.operations.status import Overview, Readiness, Status, Tenant
 from app.operations.week import Week
@@ -106,7 +106,7 @@ class StatusController(Controller):
     async def ingestions(
         self,
         call: ThisCall,
-        limit: Annotated[int, QueryParameter(ge=1, le=LARGEST_PAGE)] = 20,
+        limit: Limit = 20,
         before: Annotated[UUID | None, QueryParameter(description="the last ingestion of the page before")] = None,
         failed: Annotated[bool, QueryParameter(description="only those with files that failed")] = False,
     ) -> Sequence[LoggedIngestion]:

@@ -63,7 +63,7 @@ from app.recall.retrieval.recall import Recall
 from app.storage.index.following import OncePerText
 from app.storage.memories.gate import unstorable
 from app.storage.memories.memory import in_utc, new_id
-from app.storage.memories.service import LARGEST_PAGE
+from app.storage.memories.service import check_limit
 from app.storage.tenants.service import Workspaces
 from app.storage.tenants.workspace import Workspace
 
@@ -248,8 +248,7 @@ class Contexts:
         Raises:
             InvalidInput: the limit is out of range, or a text cannot be searched.
         """
-        if not 1 <= limit <= LARGEST_PAGE:
-            raise InvalidInput("limit", f"must be from 1 to {LARGEST_PAGE}")
+        check_limit(limit)
         asked = {"run_id": run_id, "session": session_id, "agent": agent, "before": before}
         check(unstorable({name: value for name, value in asked.items() if isinstance(value, str)}))
         async with self.database.session(workspace, reading=True) as session:

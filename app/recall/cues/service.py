@@ -58,7 +58,7 @@ from app.storage.memories import changes
 from app.storage.memories import store as memories
 from app.storage.memories.gate import screen_memory, unstorable
 from app.storage.memories.memory import DELETED, NewMemory, Rejection, content_hash, in_utc
-from app.storage.memories.service import LARGEST_PAGE
+from app.storage.memories.service import check_limit
 from app.storage.memories.write import write
 from app.storage.tenants import store as workspaces
 from app.storage.tenants.service import Workspaces
@@ -301,8 +301,7 @@ class Cues:
         limit: int = 50,
     ) -> Sequence[Cue]:
         """Returns the cues that meet every condition, the newest first; `after` is the last one of the page before."""
-        if not 1 <= limit <= LARGEST_PAGE:
-            raise InvalidInput("limit", f"must be from 1 to {LARGEST_PAGE}")
+        check_limit(limit)
         check(unstorable(asdict(asked)))
         async with self.database.session(workspace, reading=True) as session:
             return await store.page(session, asked, after=after, limit=limit)

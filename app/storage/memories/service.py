@@ -64,7 +64,8 @@ class Page:
     """The number of memories on all pages, counted up to 10,001; None if it was not asked for."""
 
 
-def _check_limit(limit: int) -> None:
+def check_limit(limit: int) -> None:
+    """Raises InvalidInput if a page cannot have so many items."""
     if not 1 <= limit <= LARGEST_PAGE:
         raise InvalidInput("limit", f"must be from 1 to {LARGEST_PAGE}")
 
@@ -193,7 +194,7 @@ class Memories:
         Raises:
             InvalidInput: a condition that cannot be met, or a limit out of range.
         """
-        _check_limit(limit)
+        check_limit(limit)
         check(filters, within="")
         async with self.database.session(workspace, reading=True) as session:
             met = await conditions_of_list(session, filters, source_id, state)
@@ -239,7 +240,7 @@ class Memories:
         Raises:
             InvalidInput: the kind is unknown, or the limit is out of range.
         """
-        _check_limit(limit)
+        check_limit(limit)
         if kind is not None and kind not in SOURCE_KINDS:
             raise InvalidInput("kind", f"{kind!r} is not a kind of source; there are {', '.join(SOURCE_KINDS)}")
         async with self.database.session(workspace, reading=True) as session:
