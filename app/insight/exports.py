@@ -13,6 +13,7 @@ from app.foundation.text.words import count_noun
 from app.intake.runs.feedback import store
 from app.intake.runs.observations.compress import OUTPUT_CHARACTERS, compression_prompt
 from app.intake.runs.observations.observation import Outcome, is_issue_fact
+from app.storage.memories.store import as_json
 from app.storage.tenants.workspace import Workspace
 
 _MOST_RATED = 20_000
@@ -86,9 +87,9 @@ class Exports:
 
 
 def _training_rows(rows: Sequence[Any], evaluator: str, trainer: Trainer) -> TrainingRows:
-    prompts = [_prompt(row) for row in rows]
-    rated = [_rated_compression(row, prompt, evaluator) for row, prompt in zip(rows, prompts, strict=True) if prompt]
-    unknown = [row for row, prompt in zip(rows, prompts, strict=True) if not prompt]
+    prompted = [(row, _prompt(row)) for row in rows]
+    rated = [_rated_compression(row, prompt, evaluator) for row, prompt in prompted if prompt]
+    unknown = [row for row, prompt in prompted if not prompt]
     made = list(pairs_of(rated) if trainer == _DPO else label_by_quality(rated))
     replaced = sum(row.replaced for row in unknown)
     left_out = {"whose output is not stored": len(unknown) - replaced, "whose output was replaced by another": replaced}
@@ -115,17 +116,14 @@ def _prompt(row: Any) -> str | None:  # noqa: ANN401 - a row
 
 
 def _rated_compression(row: Any, prompt: str, evaluator: str) -> RatedCompression:  # noqa: ANN401 - a row
+    """Returns a compression in the form of a model's reply."""
+    facts = [fact for fact in row.facts if not is_issue_fact(fact, evaluator)]
     return RatedCompression(
         task=row.task,
         prompt=prompt,
-        reply=_reply(row.title, row.narrative, [fact for fact in row.facts if not is_issue_fact(fact, evaluator)]),
+        reply=f"Title: {row.title}\nNarrative: {row.narrative}\nFacts: {as_json(facts)}",
         quality=store.replay_quality(row.ratings),
     )
-
-
-def _reply(title: str, narrative: str, facts: Sequence[str]) -> str:
-    """Returns the compression in the form of a model's reply."""
-    return f"Title: {title}\nNarrative: {narrative}\nFacts: {msgspec.json.encode(list(facts)).decode()}"
 
 
 def pairs_of(rated: Sequence[RatedCompression]) -> Iterator[TrainingRow]:
@@ -141,17 +139,17 @@ def pairs_of(rated: Sequence[RatedCompression]) -> Iterator[TrainingRow]:
         best_first = sorted(items, key=lambda item: -item.quality)
         for better, worse in zip(best_first, reversed(best_first), strict=True):
             if better.quality > 0 > worse.quality:
-                said = {"prompt": better.prompt, "chosen": better.reply, "rejected": worse.reply}
-                yield {name: _message(name, text) for name, text in said.items()}
+                yield _messages(prompt=better.prompt, chosen=better.reply, rejected=worse.reply)
 
 
 def label_by_quality(rated: Sequence[RatedCompression]) -> Iterator[TrainingRow]:
     """Labels each compression by the sign of its quality; one whose ratings cancel out has no label. Pure."""
     for item in rated:
         if item.quality:
-            said = {"prompt": item.prompt, "completion": item.reply}
-            yield {name: _message(name, text) for name, text in said.items()} | {"label": item.quality > 0}
+            yield {**_messages(prompt=item.prompt, completion=item.reply), "label": item.quality > 0}
 
 
-def _message(name: str, content: str) -> Any:  # noqa: ANN401 - a value of a row
-    return [{"role": "user" if name == "prompt" else "assistant", "content": content}]
+def _messages(**texts: str) -> TrainingRow:
+    return {
+        name: [{"role": "user" if name == "prompt" else "assistant", "content": text}] for name, text in texts.items()
+    }

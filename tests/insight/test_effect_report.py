@@ -16,7 +16,6 @@ from app.insight.effect.document import NO_INTERVAL, escape_marks, markdown, pag
 from app.insight.effect.ledger import Exposure, RunFacts, ScoredRun, Slot, exposures
 from app.insight.effect.report import (
     TOP,
-    Alert,
     Report,
     by_draw,
     by_history,
@@ -30,6 +29,7 @@ from app.insight.effect.report import (
     versions,
     weeks,
 )
+from app.intake.cases.store import Alert
 from app.storage.effects import MemoryEffect
 
 START = datetime(2026, 1, 5, tzinfo=UTC)

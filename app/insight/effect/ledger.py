@@ -113,6 +113,7 @@ class Exposure(Struct, frozen=True, kw_only=True):
 
 
 _NO_EXPOSURE = Exposure()
+_NOT_JUDGED = JudgedRun(issues=None, repeats=None)
 
 
 class RunFacts(Struct, frozen=True, kw_only=True):
@@ -130,14 +131,8 @@ def facts_of(runs: Sequence[ScoredRun], slots: Iterable[Slot], judged: Mapping[s
     """Returns the facts of these runs; `judged` has the numbers of issues of those whose judgement lists issues."""
     given = exposures(slots)
     return [
-        RunFacts(
-            run=run,
-            issues=None if counts is None else counts.issues,
-            repeats=None if counts is None else counts.repeats,
-            exposure=given.get(run.run_id, _NO_EXPOSURE),
-        )
+        RunFacts(run=run, exposure=given.get(run.run_id, _NO_EXPOSURE), **judged.get(run.run_id, _NOT_JUDGED)._asdict())
         for run in runs
-        for counts in (judged.get(run.run_id),)
     ]
 
 

@@ -1,6 +1,7 @@
 """Compares runs with history and without it: the figures of a report, their intervals and their limits. Pure."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -12,6 +13,7 @@ from msgspec import Struct
 from app.foundation.text.scores import version_order
 from app.foundation.text.words import count_noun
 from app.insight.effect.ledger import LEAST_RUNS, LEAST_SCORED, RunFacts
+from app.intake.cases.store import Alert
 from app.storage.effects import MemoryEffect
 
 _CONFIDENCE = 0.95
@@ -73,17 +75,6 @@ class Contrast(Struct, frozen=True, kw_only=True):
     def measure(self, name: Named) -> Measure:
         """Returns the measure of this name."""
         return next(item for item in self.measures if item.name == name)
-
-
-class Alert(Struct, frozen=True, kw_only=True):
-    """A severe issue that judges name again and again."""
-
-    case: str
-    title: str
-    severity: str
-    versions: tuple[str, ...]
-    """The versions in which it was named."""
-    state: str
 
 
 class Report(Struct, frozen=True, kw_only=True):
@@ -177,9 +168,7 @@ def versions(facts: Sequence[RunFacts]) -> tuple[Contrast, ...]:
 
 def task_types(facts: Sequence[RunFacts]) -> tuple[Contrast, ...]:
     """Compares the runs of each task type, those with the most runs last."""
-    counts: dict[str, int] = {}
-    for item in facts:
-        counts[item.run.task_type] = counts.get(item.run.task_type, 0) + 1
+    counts = Counter(item.run.task_type for item in facts)
     return _parts(facts, lambda item: item.run.task_type, key=lambda label: counts[label])[::-1]
 
 

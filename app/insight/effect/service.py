@@ -23,7 +23,7 @@ from app.insight.effect.ledger import (
     influence,
 )
 from app.insight.effect.model import estimate_effects
-from app.insight.effect.report import Alert, Report, limits, limits_of_selection
+from app.insight.effect.report import Report, limits, limits_of_selection
 from app.intake.cases import store as cases
 from app.recall.cues.review.review import Reviews
 from app.recall.cues.review.rules import HARMFUL, Proposal
@@ -44,18 +44,6 @@ _SEVERE = ("P0", "P1")
 """Severities whose repetition is an alert."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportPeriod:
-    """The runs that a report is about."""
-
-    since: datetime | None = None
-    until: datetime | None = None
-    task_type: str = ""
-    """Empty for all."""
-    versions: int = 3
-    """Versions in which a severe issue was named, from which on it is an alert."""
-
-
 class _StoredParts(NamedTuple):
     """The stored parts of a report."""
 
@@ -65,7 +53,7 @@ class _StoredParts(NamedTuple):
     """The runs of the selection, with those that are not compared."""
     slots: Sequence[Slot]
     judged: Mapping[str, cases.JudgedRun]
-    recurring: Sequence[cases.RecurringIssue]
+    recurring: Sequence[cases.Alert]
     effects: Sequence[MemoryEffect]
     estimated_at: datetime | None
 
@@ -86,22 +74,20 @@ class Effects:
     reviews: Reviews
     explore: float = 0.0
 
-    async def report(self, workspace: Workspace, period: ReportPeriod) -> Report:
-        """Compares the runs of a period with history and without it.
+    async def report(self, workspace: Workspace, period: RunSelection, *, versions: int) -> Report:
+        """Compares the runs of a period with history and without it; a severe issue of so many versions is an alert.
 
         Raises:
             InvalidInput: the period is none, or no task type is called so.
         """
-        moments = unstorable({"since": period.since, "until": period.until})
-        check([*moments, *unstorable({"task_type": period.task_type})])
-        if period.since and period.until and in_utc(period.since) >= in_utc(period.until):
+        check(unstorable(period._asdict()))
+        since, until = (None if moment is None else in_utc(moment) for moment in (period.since, period.until))
+        if since and until and since >= until:
             raise InvalidInput("until", "must be after `since`")
-        found = await self._read(workspace, period)
+        found = await self._read(workspace, RunSelection(since, until, period.task_type), versions)
         return await asyncio.to_thread(self._compose, workspace, period, found)
 
-    async def _read(self, workspace: Workspace, period: ReportPeriod) -> _StoredParts:
-        since, until = (None if moment is None else in_utc(moment) for moment in (period.since, period.until))
-        asked = RunSelection(since, until, period.task_type)
+    async def _read(self, workspace: Workspace, asked: RunSelection, versions: int) -> _StoredParts:
         async with self.database.session(workspace, reading=True) as session:
             runs = await ledger.runs(session, asked, limit=MOST_REPORTED)
             run_ids = [run.run_id for run in runs]
@@ -113,12 +99,12 @@ class Effects:
                 in_all=len(runs) if len(runs) < MOST_REPORTED else await ledger.count(session, asked),
                 slots=await ledger.slots(session, run_ids),
                 judged=await cases.judged_runs(session, run_ids),
-                recurring=await cases.recurring(session, severities=_SEVERE, least=period.versions, run_ids=of_runs),
+                recurring=await cases.recurring(session, severities=_SEVERE, least=versions, run_ids=of_runs),
                 effects=await effects.of_memories(session),
                 estimated_at=None if latest is None else latest.estimated_at,
             )
 
-    def _compose(self, workspace: Workspace, period: ReportPeriod, found: _StoredParts) -> Report:
+    def _compose(self, workspace: Workspace, period: RunSelection, found: _StoredParts) -> Report:
         facts = facts_of(found.runs, found.slots, found.judged)
         history, drawn = report.contrast("all runs", facts), report.draws(facts)
         helpful, harmful = report.rank_effects(found.known)
@@ -139,7 +125,7 @@ class Effects:
             helpful=helpful,
             harmful=harmful,
             estimated_at=found.estimated_at,
-            alerts=tuple(Alert(**item._asdict()) for item in found.recurring),
+            alerts=tuple(found.recurring),
             limits=(
                 *limits(facts, history, drawn, self.explore),
                 *limits_of_selection(len(facts), left_out, is_all=found.asked.is_all, most_estimated=_MOST_RUNS),

@@ -10,6 +10,7 @@ from app.foundation.db.session import Session
 from app.insight.map.drawing import Cluster, DrawnMap, Point, ShownMemory
 from app.insight.map.layout import Job
 from app.storage.index.models import StoredModel
+from app.storage.memories.store import as_json
 
 LAYOUTS = 8
 """Maps that are kept for a user of a workspace: there can be 4,000 different limits."""
@@ -129,7 +130,7 @@ async def save(session: Session, drawn: DrawnMap, *, kind: str, limit: int) -> N
         "kind": kind,
         "user": session.user,
         "node_limit": limit,
-        "clusters": msgspec.json.encode(drawn.clusters).decode(),
+        "clusters": as_json(drawn.clusters),
         "memory_ids": list(drawn.places),
         "xs": list(xs),
         "ys": list(ys),

@@ -14,12 +14,12 @@ from app.foundation.text.scores import spellings
 from app.intake.cases.cases import CaseHistory, Judgement, unify_version_spellings
 from app.intake.cases.judgement import OPEN, REOPENED, FoundJudgement, case_key, in_order
 from app.storage.memories.memory import in_utc, new_id
+from app.storage.memories.store import as_json
 
-_FIELDS = (
-    "pointer", "version", "judged_at", "score", "stated", "verdict", "passed", "grade", "judge", "basis", "summary",
-    "advice", "lists_issues", "issues",
-)  # fmt: skip
-_COLUMNS = ", ".join(f"j.{name}" for name in _FIELDS)
+_COLUMNS = """
+    j.pointer, j.version, j.judged_at, j.score, j.stated, j.verdict, j.passed, j.grade, j.judge, j.basis, j.summary,
+    j.advice, j.lists_issues, j.issues
+"""
 _LOCK_CASES = "SELECT pg_advisory_xact_lock(hashtextextended('priors.cases:' || %(workspace_id)s::text, 0))"
 
 # The other judgements of a case are matched anew: an issue may begin or end where one comes or goes.
@@ -42,10 +42,10 @@ DELETE FROM issues i WHERE i.workspace_id = %(workspace_id)s AND i.case_name = A
 _ADD = """
 INSERT INTO judgements (workspace_id, judgement_id, source_id, run_id, pointer, case_name, case_title, version,
     judged_at, score, stated, verdict, passed, grade, judge, basis, summary, advice, lists_issues, issues)
-SELECT %(workspace_id)s, judgement_id, source_id, run_id, pointer, case_name, case_title, version, judged_at, score,
+SELECT %(workspace_id)s, judgement_id, source_id, run_id, pointer, case_name, "case", version, judged_at, score,
     stated, verdict, passed, grade, judge, basis, summary, advice, lists_issues, issues
 FROM jsonb_to_recordset(%(rows)s::jsonb) AS given(
-    judgement_id uuid, source_id uuid, run_id text, pointer text, case_name text, case_title text, version text,
+    judgement_id uuid, source_id uuid, run_id text, pointer text, case_name text, "case" text, version text,
     judged_at timestamptz, score real, stated double precision, verdict text, passed boolean, grade text, judge text,
     basis text, summary text, advice text, lists_issues boolean, issues jsonb
 )
@@ -53,17 +53,16 @@ RETURNING 1
 """
 _PENDING = "SELECT DISTINCT case_name FROM judgements WHERE workspace_id = %(workspace_id)s AND NOT matched ORDER BY 1"
 _PENDING_OF_ALL = "SELECT DISTINCT workspace_id FROM judgements WHERE NOT matched ORDER BY 1"
-_OF_CASE = """
-SELECT j.judgement_id, j.run_id, j.case_title AS "case", j.matched, coalesce(s.title, '') AS source,
-    {columns}
+_OF_CASE = f"""
+SELECT j.judgement_id, j.run_id, j.case_title AS "case", j.matched, coalesce(s.title, '') AS source, {_COLUMNS}
 FROM judgements j LEFT JOIN sources s USING (workspace_id, source_id)
 WHERE j.workspace_id = %(workspace_id)s AND j.case_name = %(case)s
 ORDER BY j.judgement_id
-"""
-_OF_RUN = """
-SELECT j.judgement_id, j.run_id, j.case_title AS "case", '' AS source, {columns}
-FROM judgements j WHERE j.workspace_id = %(workspace_id)s AND j.run_id = %(run_id)s
-"""
+"""  # noqa: S608 - constants
+_OF_RUN = f"""
+SELECT j.case_title AS "case", {_COLUMNS} FROM judgements j
+WHERE j.workspace_id = %(workspace_id)s AND j.run_id = %(run_id)s
+"""  # noqa: S608 - constants
 _NUMBERS = """
 SELECT DISTINCT o.judgement_id, o.place, o.issue_id FROM issue_occurrences o
 JOIN issues i USING (workspace_id, issue_id)
@@ -75,17 +74,17 @@ UPDATE judgements SET matched = true WHERE workspace_id = %(workspace_id)s AND j
 _CLEAR = "DELETE FROM issues WHERE workspace_id = %(workspace_id)s AND case_name = %(case)s"
 _ADD_ISSUES = """
 INSERT INTO issues (workspace_id, issue_id, case_name, title, severity, status, versions, state)
-SELECT %(workspace_id)s, issue_id, %(case)s, title, severity, status,
-    ARRAY(SELECT jsonb_array_elements_text(versions)), state
-FROM jsonb_to_recordset(%(rows)s::jsonb)
-    AS given(issue_id uuid, title text, severity text, status text, versions jsonb, state text)
+SELECT %(workspace_id)s, id, %(case)s, title, severity, status, ARRAY(SELECT jsonb_array_elements_text(versions)), state
+FROM jsonb_to_recordset(%(issues)s::jsonb)
+    AS given(id uuid, title text, severity text, status text, versions jsonb, state text)
 RETURNING 1
 """
 _ADD_OCCURRENCES = """
 INSERT INTO issue_occurrences (workspace_id, judgement_id, place, version, status, issue_id, severity)
-SELECT %(workspace_id)s, judgement_id, place, version, status, issue_id, severity
-FROM jsonb_to_recordset(%(rows)s::jsonb) AS given(
-    judgement_id uuid, place smallint, version text, status text, issue_id uuid, severity text
+SELECT %(workspace_id)s, told.judgement_id, told.place, told.version, told.status, given.id, told.severity
+FROM jsonb_to_recordset(%(issues)s::jsonb) AS given(id uuid, occurrences jsonb)
+CROSS JOIN LATERAL jsonb_to_recordset(given.occurrences) AS told(
+    judgement_id uuid, place smallint, version text, status text, severity text
 ) ON CONFLICT DO NOTHING
 """
 _NOTES = """
@@ -180,19 +179,19 @@ _MOST_RECURRING = 50
 class JudgedRun(NamedTuple):
     """The numbers of issues that the judge of a run named."""
 
-    run_id: str
-    issues: int
+    issues: int | None
     repeats: int | None
     """The number of issues that were named of an earlier version of the case too; None of the first version."""
 
 
-class RecurringIssue(NamedTuple):
-    """An open issue that was named of several versions."""
+class Alert(Struct, frozen=True, kw_only=True):
+    """A severe issue that judges name again and again."""
 
     case: str
     title: str
     severity: str
     versions: tuple[str, ...]
+    """The versions in which it was named."""
     state: str
 
 
@@ -223,7 +222,7 @@ async def replace(
     )
     rows = [_row(key, item) for key, items in found.items() for item in items]
     if rows:
-        await session.execute(_ADD, {"rows": msgspec.json.encode(rows).decode()})
+        await session.execute(_ADD, {"rows": as_json(rows)})
     cases = {"cases": sorted({*gone, *(row["case_name"] for row in rows)})}
     if cases["cases"]:
         await session.execute(_UNMATCH, cases)
@@ -238,8 +237,7 @@ async def note_run(session: Session, run_id: str, judgement: FoundJudgement | No
     """
     if session.user:
         return
-    rows = await session.rows(_OF_RUN.format(columns=_COLUMNS), {"run_id": run_id})
-    known = [_judgement(row).found for row in rows]
+    known = await session.rows_as(FoundJudgement, _OF_RUN, {"run_id": run_id})
     if judgement is not None and judgement.judged_at is None:
         judged_at = known[0].judged_at if known else datetime.now(UTC)
         judgement = dataclasses.replace(judgement, judged_at=judged_at)
@@ -249,15 +247,13 @@ async def note_run(session: Session, run_id: str, judgement: FoundJudgement | No
 
 
 def _row(key: UUID | str, found: FoundJudgement) -> dict[str, Any]:
-    values = {name: getattr(found, name) for name in _FIELDS}
     is_source = isinstance(key, UUID)
     return {
-        **values,
+        **msgspec.to_builtins(found),
         "judgement_id": new_id(),
         "source_id": key if is_source else None,
         "run_id": None if is_source else key,
         "case_name": case_key(found.case),
-        "case_title": found.case,
         "judged_at": None if found.judged_at is None else in_utc(found.judged_at),
     }
 
@@ -276,40 +272,26 @@ async def case(session: Session, name: str, *, locked: bool = False) -> KnownCas
     """Returns what is stored of a case; with `locked` nobody else changes a case until the transaction ends."""
     if locked:
         await session.execute(_LOCK_CASES)
-    rows = await session.rows(_OF_CASE.format(columns=_COLUMNS), {"case": name})
+    rows = await session.rows(_OF_CASE, {"case": name})
     numbers = {(row.judgement_id, row.place): row.issue_id for row in await session.rows(_NUMBERS, {"case": name})}
-    return KnownCase(
-        unify_version_spellings([_judgement(row) for row in rows]), numbers, all(row.matched for row in rows)
-    )
-
-
-def _judgement(row: Row) -> Judgement:
-    found = as_kind(row, FoundJudgement)
-    return Judgement(judgement_id=row.judgement_id, found=found, source=row.source, run_id=row.run_id)
+    judgements = [
+        Judgement(
+            judgement_id=row.judgement_id,
+            found=as_kind(row, FoundJudgement),
+            source=row.source,
+            run_id=row.run_id,
+        )
+        for row in rows
+    ]
+    return KnownCase(unify_version_spellings(judgements), numbers, all(row.matched for row in rows))
 
 
 async def write_issues(session: Session, history: CaseHistory, known: KnownCase) -> None:
     """Makes these the issues of a case; its judgements are matched from now on."""
-    await session.execute(_CLEAR, {"case": history.case})
-    issues = [
-        {name: getattr(issue, name) for name in ("issue_id", "title", "severity", "status", "versions", "state")}
-        for issue in history.issues
-    ]
-    occurrences = [
-        {
-            "judgement_id": told.judgement_id,
-            "place": told.place,
-            "version": told.version,
-            "status": told.status,
-            "issue_id": issue.issue_id,
-            "severity": told.severity,
-        }
-        for issue in history.issues
-        for told in issue.occurrences
-    ]
-    await session.execute(_ADD_ISSUES, {"case": history.case, "rows": msgspec.json.encode(issues).decode()})
-    await session.execute(_ADD_OCCURRENCES, {"rows": msgspec.json.encode(occurrences).decode()})
-    await session.execute(_MATCHED, {"ids": [item.judgement_id for item in known.judgements]})
+    ids = [item.judgement_id for item in known.judgements]
+    values = {"case": history.case, "issues": as_json(history.issues), "ids": ids}
+    for statement in (_CLEAR, _ADD_ISSUES, _ADD_OCCURRENCES, _MATCHED):
+        await session.execute(statement, values)
 
 
 async def notes(session: Session, source_id: UUID) -> dict[int, tuple[UUID, str | None]]:
@@ -336,21 +318,20 @@ async def judged_runs(session: Session, run_ids: Sequence[str]) -> dict[str, Jud
     cases = await session.tuples(_JUDGED_VERSIONS, {"cases": list({row.case_name for row in rows})})
     first = {case: in_order(msgspec.convert(judged, dict[str, datetime | None]))[0] for case, judged in cases}
     return {
-        row.run_id: JudgedRun(row.run_id, row.issues, None if first[row.case_name] == row.version else row.repeats)
-        for row in rows
+        row.run_id: JudgedRun(row.issues, None if first[row.case_name] == row.version else row.repeats) for row in rows
     }
 
 
 async def recurring(
     session: Session, *, severities: Sequence[str], least: int, run_ids: Sequence[str] | None = None
-) -> list[RecurringIssue]:
+) -> list[Alert]:
     """Returns open issues of these severities that were named of so many versions, the worst first.
 
     With `run_ids` it returns those that a judge named of one of these runs.
     """
     asked = {"severities": list(severities), "least": least, "open": [OPEN, REOPENED], "limit": _MOST_RECURRING}
     asked |= {"run_ids": None if run_ids is None else list(run_ids), "named": OPEN}
-    return await session.rows_as(RecurringIssue, _RECURRING, asked)
+    return await session.rows_as(Alert, _RECURRING, asked)
 
 
 class CaseSummary(Struct, frozen=True, kw_only=True, rename={"case_name": "case"}):

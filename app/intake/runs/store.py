@@ -5,8 +5,6 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-import msgspec
-
 from app.foundation.db.session import Row, Session, as_kind
 from app.intake.cases.extract import case_of_run
 from app.intake.runs.run import (
@@ -24,7 +22,7 @@ from app.storage.index.indexing import NAME
 from app.storage.memories import changes
 from app.storage.memories.changes import MemoryJudgement
 from app.storage.memories.memory import DELETED, SUPERSEDED, Memory, in_utc
-from app.storage.memories.store import SHOWN, SHOWN_COLUMNS, memory_of
+from app.storage.memories.store import SHOWN, SHOWN_COLUMNS, as_json, memory_of
 from app.storage.memories.wording import is_long, plain
 from app.storage.recalls.parts import parts_of
 
@@ -257,7 +255,7 @@ def _column_value(value: Any) -> Any:  # noqa: ANN401 - any field of a run
         case tuple():
             return list(value)
         case Mapping():
-            return msgspec.json.encode(dict(value)).decode()
+            return as_json(dict(value))
         case datetime():
             return in_utc(value)
     return value
@@ -320,7 +318,7 @@ async def judge(session: Session, ids: Sequence[UUID], *, known_first: bool = Fa
     """
     if not ids:
         return
-    found = await session.rows_as(MemoryJudgement, _JUDGED, {"ids": list(ids)})
+    found = [MemoryJudgement(*row) for row in await session.tuples(_JUDGED, {"ids": list(ids)})]
     await changes.judge(session, found, known_first=known_first)
 
 

@@ -11,8 +11,8 @@ from litestar.params import JSONBody, QueryParameter
 from msgspec import Meta, Struct
 
 from app.insight.effect.document import markdown, page
+from app.insight.effect.ledger import RunSelection
 from app.insight.effect.report import Report
-from app.insight.effect.service import ReportPeriod
 from app.insight.map.drawing import Cluster, Point, ShownMemory
 from app.insight.map.service import FEW, MOST, MapQuestion
 from app.insight.novelty import LONGEST_RESULT, MOST_RESULTS, Novelty
@@ -177,7 +177,7 @@ class EffectController(Controller):
         form: Form = "json",
     ) -> EffectView:
         """Runs with and without history: score, cost, tokens, duration and repeated issues; and what proves nothing."""
-        period = ReportPeriod(since=since, until=until, task_type=task_type, versions=versions)
-        found = await call.services.effects.report(await call.tenant(), period)
+        period = RunSelection(since, until, task_type)
+        found = await call.services.effects.report(await call.tenant(), period, versions=versions)
         document = _FORMATS[form](found) if form in _FORMATS else ""
         return convert(found, EffectView, document=document)
