@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -10,6 +9,7 @@ import msgspec
 
 from app.foundation.db.database import Database
 from app.foundation.text.words import count_noun
+from app.foundation.values import frozen
 from app.intake.runs.feedback import store
 from app.intake.runs.observations.compress import OUTPUT_CHARACTERS, compression_prompt
 from app.intake.runs.observations.observation import Outcome, is_issue_fact
@@ -36,7 +36,7 @@ TrainingRow: TypeAlias = Mapping[str, Any]
 """A row as TRL's trainers read it: texts in its conversational format, and the label of one that has no pair."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TrainingRows:
     """The rows for a trainer, and what was left out."""
 
@@ -54,7 +54,7 @@ class RatedCompression(NamedTuple):
     quality: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Exports:
     """Gives away what people judged, for other programs and for trainers."""
 

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
 from msgspec import Struct
@@ -11,6 +10,7 @@ from app.errors import InvalidInput, check
 from app.foundation.db.database import Database
 from app.foundation.models.protocols import EmbeddingProvider, Vector
 from app.foundation.text.data import unstorable
+from app.foundation.values import frozen
 from app.insight.novelty_scoring import NoveltyScore, Profile, passages, score_passage, shares, spread, tokens_about
 from app.recall.retrieval.log import UnloggedRecall
 from app.recall.retrieval.rank.presets import CLOSEST
@@ -47,7 +47,7 @@ class Nearest(Struct, frozen=True, kw_only=True, rename={"memory_id": "id"}):
     """From 0 (it has nothing in common with the text) to 1 (it says the same as a passage of the text)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ResultNovelty:
     """The novelty of one text."""
 
@@ -60,7 +60,7 @@ class ResultNovelty:
     """Passages that were compared, evenly spread over the text."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Novelty:
     """The novelty of several texts, each and all together."""
 
@@ -73,7 +73,7 @@ class Novelty:
     """The reason why the vectors were not used, or not all of them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Novelties:
     """Says how much texts add to what is stored."""
 
@@ -127,7 +127,7 @@ def _check(task: str, results: Sequence[str], known: Sequence[str]) -> None:
         check(unstorable({name: list(texts), "task": task}))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Parts:
     """A text's passages: their number, and those that are compared."""
 

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
@@ -13,6 +12,7 @@ from app.errors import InvalidInput, NotFound, Unavailable, check
 from app.foundation.db.database import Database
 from app.foundation.db.session import Across
 from app.foundation.text.data import unstorable
+from app.foundation.values import frozen
 from app.insight.effect import ledger, report
 from app.insight.effect.ledger import (
     RunSelection,
@@ -66,7 +66,7 @@ class _StoredParts(NamedTuple):
         return [item for item in self.effects if item.memory_id in recalled]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Effects:
     """Reports and estimates what memories did to later runs."""
 

@@ -1,15 +1,16 @@
 """The values of a map."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
 from msgspec import Struct
 
+from app.foundation.values import frozen
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@frozen
 class ShownMemory:
     """A memory on the map, without its place."""
 
@@ -53,7 +54,7 @@ class Cluster(Struct, frozen=True, kw_only=True):
     """The place of its label: the member in its middle."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DrawnMap:
     """A map as it was drawn."""
 
@@ -62,7 +63,7 @@ class DrawnMap:
     computed_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Graph:
     """Memories and their places, newest first."""
 

@@ -19,6 +19,7 @@ from app.errors import GraphUnavailable, InvalidInput, Unavailable
 from app.foundation.db.database import Database
 from app.foundation.db.session import Session
 from app.foundation.models.protocols import EmbeddingProvider
+from app.foundation.values import frozen
 from app.insight.child import run_child
 from app.insight.map import store
 from app.insight.map.drawing import Cluster, DrawnMap, Graph, Point, ShownMemory
@@ -45,7 +46,7 @@ _LACKS_UMAP = "the map of memories is an extra: pip install 'priors[map]', and s
 logger = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MapQuestion:
     """The options of a map."""
 

@@ -1,7 +1,6 @@
 """The verb that finds what says the same as a memory: copies, cues and their quotes, and what was derived of it."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
 
@@ -12,6 +11,7 @@ from app.foundation.db.database import Database
 from app.foundation.db.session import Session
 from app.foundation.text.data import unstorable
 from app.foundation.text.words import WORD
+from app.foundation.values import frozen
 from app.insight.same import store
 from app.storage.links.relations import SIMILAR
 from app.storage.memories.echoes import says_no_more
@@ -41,7 +41,7 @@ class SameSayings(Struct, frozen=True, kw_only=True):
     """True if more may say the same than were read: take these back, and ask again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SameTexts:
     """Finds the memories that say the same."""
 

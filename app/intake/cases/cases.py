@@ -13,6 +13,7 @@ from msgspec.structs import force_setattr
 
 from app.foundation.models.protocols import Matrix
 from app.foundation.text.scores import spellings
+from app.foundation.values import frozen
 from app.intake.cases.issue import IssueStatement, group_statements
 from app.intake.cases.judgement import (
     JUDGED,
@@ -46,7 +47,7 @@ Numbers = Mapping[tuple[UUID, int], UUID]
 """The issue of each statement, by judgement and place."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Judgement:
     """A stored judgement."""
 
@@ -57,7 +58,7 @@ class Judgement:
     run_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Occurrence:
     """An issue as one judgement states it of one version."""
 
@@ -120,7 +121,7 @@ class CaseIssue(Struct, frozen=True, kw_only=True, rename={"issue_id": "id"}):
         return f"{place} {how}" if self.how else place
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CaseVersion:
     """A version of a case, as it was judged."""
 
@@ -148,7 +149,7 @@ class CaseVersion:
     """The words of its judgement on what the next run should do."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CaseHistory:
     """The judged versions of a case, the oldest first, and its issues, the open and worst first."""
 

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from app.foundation.text.scores import COMMON, OF_NAMES, Spelling, version_in, version_order, without_version
+from app.foundation.values import frozen
 
 FACET = "facet"
 """Its key in a memory's metadata."""
@@ -69,7 +69,7 @@ _STATEMENT_CHARACTERS = 300
 """Characters of a statement whose meaning is compared beside that of its title."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FoundIssue:
     """An issue as an evaluator states it."""
 
@@ -100,7 +100,7 @@ class FoundIssue:
         return self.title, whole[:_STATEMENT_CHARACTERS].strip(" .") if self.detail else self.title
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FoundJudgement:
     """A judgement as a document or a run states it."""
 

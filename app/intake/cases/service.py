@@ -3,7 +3,7 @@
 import asyncio
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from uuid import UUID
 
 import numpy as np
@@ -14,6 +14,7 @@ from app.foundation.db.session import Across, Session
 from app.foundation.models.protocols import EmbeddingProvider, Matrix, TokenCounter, Vector
 from app.foundation.text.prose import sentences_of
 from app.foundation.text.scores import versions_in
+from app.foundation.values import frozen
 from app.intake.cases import store
 from app.intake.cases.cases import CaseHistory, CaseIssue, CaseVersion, assemble_history, number_issues, statements
 from app.intake.cases.issue import SENTENCE
@@ -151,7 +152,7 @@ _ATTEMPTS = 3
 """To match a case whose judgements change meanwhile; then the next job does."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Cases:
     """The judged test cases of a database."""
 

@@ -4,7 +4,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from itertools import zip_longest
 from typing import Any
@@ -16,6 +16,7 @@ from msgspec import structs
 from app.errors import InvalidInput
 from app.foundation.db.session import Session
 from app.foundation.text.data import check_value
+from app.foundation.values import frozen
 from app.intake.runs import store as runs
 from app.intake.runs.observations.observation import facts_of
 from app.intake.runs.run import TOKEN_NAMES, NewRun, Run
@@ -64,7 +65,7 @@ FROM compressions WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s 
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ImportedObservation:
     """An observation, with its judgement if the earlier store has one."""
 

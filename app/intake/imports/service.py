@@ -10,6 +10,7 @@ from uuid import UUID
 from app.errors import InvalidInput
 from app.foundation.db.database import Database
 from app.foundation.safety.secrets import masked_values
+from app.foundation.values import frozen
 from app.intake.imports.exported import (
     REFUSED_BY_THE_DATABASE,
     Entry,
@@ -55,7 +56,7 @@ class Imported:
     """Lines and rows that were left out, each with its reason."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Imports:
     """Takes the stores of earlier harnesses into a database."""
 
@@ -86,7 +87,7 @@ class Imports:
         return result
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Import:
     service: Imports
     workspace: Workspace

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any
 
@@ -11,6 +11,7 @@ from app.foundation.text import scores
 from app.foundation.text.passages import leads_in, says_something, split_prose
 from app.foundation.text.prose import SENTENCE_END
 from app.foundation.text.words import NEGATION, content_words
+from app.foundation.values import frozen
 from app.intake.cases.extract import FIELDS, ISSUES, VERDICTS, Facts
 from app.intake.cases.judgement import key_of, text_of
 
@@ -21,7 +22,7 @@ LEAST_ROOM = 64
 """Least tokens that a long heading path leaves to the text."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Chunk:
     """A piece of a report file, at most the model's window long, its heading path included."""
 

@@ -5,7 +5,6 @@ import hashlib
 import time
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
 from uuid import UUID
@@ -27,6 +26,7 @@ from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
 from app.foundation.safety.secrets import MASKED
 from app.foundation.text.data import unstorable
 from app.foundation.text.words import count_noun
+from app.foundation.values import frozen
 from app.intake.cases.judgement import FoundJudgement
 from app.intake.cases.service import Cases
 from app.intake.reports import scan, store
@@ -154,7 +154,7 @@ async def _missing(state: IngestionState, found: scan.Discovery) -> list[KnownFi
     return [file for file in live if file.uri in empty & below]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Ingestions:
     """Ingests report files and logs of sessions."""
 

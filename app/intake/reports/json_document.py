@@ -3,13 +3,14 @@
 import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeVar
 
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.text.passages import cut_encoded_data, pack_pieces, says_something
 from app.foundation.text.scores import FINAL_SCORE, found_date, found_score, is_number
+from app.foundation.values import frozen
 from app.intake.reports.chunk import (
     MOST_FIELDS,
     Chunk,
@@ -37,7 +38,7 @@ _ISSUE_KEYS = frozenset({"severity", "priority", "issue", "finding", "problem"})
 Value = TypeVar("Value")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _JsonPiece:
     """A place in the document, with its rendered values."""
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -15,6 +15,7 @@ from app.errors import EmbeddingUnavailable
 from app.foundation.db.database import again_after_deadlock
 from app.foundation.db.session import Session
 from app.foundation.models.protocols import TokenCounter
+from app.foundation.values import frozen
 from app.intake.cases import store as judgements
 from app.intake.cases.judgement import FoundJudgement
 from app.intake.reports import store
@@ -48,7 +49,7 @@ from app.storage.tenants.workspace import Workspace
 from app.tracing import span
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Vectors:
     """Vectors by content hash, and their model."""
 
@@ -56,7 +57,7 @@ class Vectors:
     found: Mapping[bytes, Passages] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Plan:
     """The changes that a window of files makes to the store."""
 

@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any
@@ -16,6 +16,7 @@ from app.foundation.models.protocols import TokenCounter
 from app.foundation.safety.secrets import masked_values
 from app.foundation.text.document import Document, decode, read_document
 from app.foundation.text.words import count_noun
+from app.foundation.values import frozen
 from app.intake.cases.extract_text import found_in_report, harmless
 from app.intake.cases.judgement import FACET, FoundJudgement, facet_of
 from app.intake.reports.chunk import Chunk, has_content, metadata_of_scalars
@@ -61,7 +62,7 @@ class EmptyReport(InvalidInput):
     """A content that states nothing: it is no error, and there is nothing to store."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Prepared:
     """A file ready to be written."""
 

@@ -15,6 +15,7 @@ from app.foundation.safety.secrets import mask
 from app.foundation.text.document import decode, read_document, utf8
 from app.foundation.text.scores import found_date, written_date
 from app.foundation.text.words import WORD
+from app.foundation.values import frozen
 from app.storage.memories.gate import too_long_uri
 
 SUFFIXES = (".md", ".markdown", ".txt", ".log", ".json", ".jsonl")
@@ -44,7 +45,7 @@ class UnreadableFile(InvalidInput):
         super().__init__("", message)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ReportFile:
     """A file that was found."""
 

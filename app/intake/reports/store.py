@@ -16,6 +16,7 @@ from app.errors import DatabaseUnavailable, PriorsError, StorageFull
 from app.foundation.db.database import Database
 from app.foundation.db.session import DECIDE, Row, Session
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
+from app.foundation.values import frozen
 from app.intake.cases import store as judgements
 from app.storage.index.models import StoredModel
 from app.storage.index.vectors import Passages, PassageVector
@@ -41,7 +42,7 @@ OnProgress = Callable[[int, int, str], None]
 """Called with (files done, files found, path)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FileOutcome:
     """The outcome of one file."""
 
@@ -135,7 +136,7 @@ class Ingestion:
         return tuple(outcome for outcome in self.outcomes if outcome.status == FAILED)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class IngestionOptions:
     """The options of an ingestion."""
 

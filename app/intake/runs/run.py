@@ -1,7 +1,6 @@
 """A run before it is stored, as it is stored, and the chain around it. Pure."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypeAlias
 from uuid import UUID
@@ -11,6 +10,7 @@ from msgspec.structs import force_setattr
 
 from app.errors import check
 from app.foundation.text.data import check_value, unstorable
+from app.foundation.values import frozen
 from app.storage.memories.gate import score_reasons
 from app.storage.memories.memory import NAME_LIMIT, TASK_LIMIT, Memory, Name, Score
 from app.storage.recalls.parts import ScoreParts
@@ -94,7 +94,7 @@ class Run(Struct, frozen=True, kw_only=True):
         force_setattr(self, "cost", spent.cost)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Spent:
     """Tokens and cost of a run, summed over its stages; None if no stage names them."""
 
@@ -171,7 +171,7 @@ class GivenCue(Struct, frozen=True, kw_only=True, rename={"memory_id": "id"}):
 STORED, JOINED, REFUSED = "stored", "joined", "refused"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Recorded:
     """The state of an observation that was asked for."""
 
@@ -188,7 +188,7 @@ DELETED_SINCE = "a person deleted its memory, which is not stored again; restore
 SUPERSEDED_SINCE = "an observation that says more, or was judged better, took its place"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RunStory:
     """A run with the chain around it; `run` is None if only its traces are stored."""
 
@@ -201,7 +201,7 @@ class RunStory:
     """The observations of the run."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MemoryUse:
     """A run that a memory was given to, and how that run was judged."""
 
@@ -220,7 +220,7 @@ class MemoryUse:
     verdict: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MemoryTeller:
     """A run whose observation a memory holds, and how that run was judged."""
 

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID
@@ -14,6 +13,7 @@ from app.foundation.db.database import Database, again_after_deadlock
 from app.foundation.db.session import Across, Session
 from app.foundation.safety.secrets import mask, masked_values
 from app.foundation.text.data import unstorable
+from app.foundation.values import frozen
 from app.intake.cases import store as judgements
 from app.intake.cases.extract import in_run
 from app.intake.runs import store
@@ -36,7 +36,7 @@ class RunEnd(Protocol):
         """Notes it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Runs:
     """The runs of a database."""
 

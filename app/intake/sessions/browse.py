@@ -1,7 +1,6 @@
 """The verbs that show stored sessions, and delete one."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
@@ -9,6 +8,7 @@ from app.errors import InvalidInput, NotFound, check
 from app.foundation.db.database import Database
 from app.foundation.db.session import Session
 from app.foundation.text.data import unstorable
+from app.foundation.values import frozen
 from app.intake.sessions import store
 from app.intake.sessions.store import StoredMessage, StoredSession, TouchedArtifact
 from app.intake.sessions.take_in import stored_id
@@ -18,7 +18,7 @@ from app.storage.memories.service import check_limit
 from app.storage.tenants.workspace import Workspace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SessionFilters:
     """Conditions on sessions, all of which must be met."""
 
@@ -31,7 +31,7 @@ class SessionFilters:
     until: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SessionDetail:
     """A session with its turns and what it touched."""
 
@@ -43,7 +43,7 @@ class SessionDetail:
 _EVERY_SESSION = SessionFilters()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Sessions:
     """Shows stored sessions, and deletes one."""
 

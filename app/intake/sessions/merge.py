@@ -12,6 +12,7 @@ from uuid import UUID
 
 from msgspec import structs
 
+from app.foundation.values import frozen
 from app.intake.sessions.prepare import VERSION, PreparedTurn
 from app.storage.memories.sources import KnownPart
 
@@ -21,7 +22,7 @@ _LEAST_CHARACTERS = 20
 """Fewest characters of a text that is looked for in a longer one: "yes" and "go on" stand in many."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class KnownTurn(KnownPart):
     """A stored turn, as far as it is compared at first."""
 
@@ -48,7 +49,7 @@ class TurnText(NamedTuple):
     tools: Sequence[Mapping[str, Any]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GivenTurn:
     """A turn of a log."""
 

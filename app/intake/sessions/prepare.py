@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -14,6 +14,7 @@ from app.foundation.safety.scan import FLAG, WEAK_SIGNS
 from app.foundation.safety.secrets import masked_values
 from app.foundation.text.data import DEEPEST
 from app.foundation.text.prose import speech_of, without_inserted
+from app.foundation.values import frozen
 from app.intake.sessions.artifacts import Touch, touches_of
 from app.intake.sessions.transcript import TOOL, USER, ToolUse, Turn
 from app.storage.index.vectors import embedded_text
@@ -33,7 +34,7 @@ _ACT_KEYS = ("file_path", "path", "target_file", "command", "cmd", "pattern", "q
 """The inputs that say best what a tool did."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PreparedTurn:
     """A turn ready to be written."""
 
@@ -47,7 +48,7 @@ class PreparedTurn:
     touches: tuple[Touch, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Preparation:
     """Settings with which all turns of a session are prepared."""
 

@@ -1,7 +1,6 @@
 """The SQL of sessions: their messages, the artifacts that they touched, and of which cues are to be made."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -10,6 +9,7 @@ from msgspec import Struct, structs
 
 from app.foundation.db.database import Lease
 from app.foundation.db.session import EXTRACT, Session
+from app.foundation.values import frozen
 from app.intake.sessions.artifacts import Touch, also_named, endings
 from app.intake.sessions.merge import KnownTurn, TurnText
 from app.intake.sessions.prepare import PreparedTurn
@@ -184,7 +184,7 @@ UPDATE sessions SET deleted_at = now() WHERE workspace_id = %(workspace_id)s AND
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class KnownSession:
     """A session that was taken in before, as far as it is compared."""
 

@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from uuid import UUID
@@ -14,6 +14,7 @@ from app.foundation.db.session import Session
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.safety.secrets import mask
 from app.foundation.text.data import unstorable
+from app.foundation.values import frozen
 from app.intake.sessions import store
 from app.intake.sessions.artifacts import folder_of
 from app.intake.sessions.merge import GivenTurn, KnownTurn, Merge, SessionComparison, Stale
@@ -44,7 +45,7 @@ _ATTEMPTS = 10
 """Attempts to write a session of which others change what was stored at the same moment."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TakenIn:
     """The outcome for one session."""
 
@@ -97,7 +98,7 @@ def _hash(text: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=4).hexdigest()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Work:
     """A session as it was given."""
 
@@ -223,7 +224,7 @@ def _title(title: str, *, masked: bool) -> str:
     return "" if instruction_in(clean) else clean
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SessionIntake:
     """Stores sessions."""
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ from msgspec import Struct, structs
 
 from app.foundation.text.data import json_lines
 from app.foundation.text.prose import without_inserted
+from app.foundation.values import frozen
 
 USER, CALLER, ASSISTANT, TOOL, SYSTEM = "user", "caller", "assistant", "tool", "system"
 ROLES = (USER, CALLER, ASSISTANT, TOOL, SYSTEM)
@@ -32,7 +33,7 @@ class ToolUse(Struct, frozen=True, kw_only=True):
     """The functions and sections that it changed, where the log has the file as it was before."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Turn:
     """One message of a session."""
 
@@ -49,7 +50,7 @@ class Turn:
     stored one, whatever it says."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Transcript:
     """A session with all its turns."""
 
@@ -66,7 +67,7 @@ class Transcript:
     them for turns."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Log:
     """The content of a log file: one session, or several."""
 

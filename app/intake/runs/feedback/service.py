@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from uuid import UUID
 
 from msgspec import structs
@@ -12,6 +12,7 @@ from app.foundation.db.database import Database
 from app.foundation.db.session import Session
 from app.foundation.safety.secrets import masked_values
 from app.foundation.text.data import check_value
+from app.foundation.values import frozen
 from app.intake.runs.feedback import store
 from app.intake.runs.feedback.store import FeedbackEntry, Rated, Rating
 from app.intake.runs.run import name_reasons
@@ -20,7 +21,7 @@ from app.storage.memories import store as memories
 from app.storage.tenants.workspace import Workspace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Ratings:
     """The feedback log of a database."""
 

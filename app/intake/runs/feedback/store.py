@@ -1,7 +1,6 @@
 """The feedback log and its SQL: ratings, and the quality that they replay to. Entries are only appended."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Literal
 from uuid import UUID
@@ -11,6 +10,7 @@ from msgspec import Meta, Struct, field, structs
 
 from app.errors import InvalidInput
 from app.foundation.db.session import Row, Session
+from app.foundation.values import frozen
 from app.intake.runs.run import RunId
 from app.storage.memories import changes
 from app.storage.memories.memory import NAME_LIMIT, new_id
@@ -23,7 +23,7 @@ WHERE f.workspace_id = %(workspace_id)s AND m.user_id = %(user)s
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Rating:
     """An entry of the feedback log."""
 
@@ -39,7 +39,7 @@ class Rating:
     """The person who gave it; None where it is not known."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Rated:
     """The outcome of a rating."""
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from uuid import UUID
 
 import structlog
@@ -10,6 +10,7 @@ import structlog
 from app.foundation.db.session import Session
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.safety.scan import blocking, scan
+from app.foundation.values import frozen
 from app.intake.runs import store as runs
 from app.intake.runs.observations import store
 from app.intake.runs.observations.observation import Compressed, is_issue_fact
@@ -31,7 +32,7 @@ from app.storage.tenants.workspace import Workspace, configuration
 logger = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Told:
     """The compressed form of an output, ready to be stored."""
 
@@ -40,7 +41,7 @@ class Told:
     tokens: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Made:
     """The result of compressing an output."""
 

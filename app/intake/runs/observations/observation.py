@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -11,6 +10,7 @@ from msgspec import Meta, Struct, structs
 
 from app.foundation.text.prose import FENCE, ITEM, sentences_of
 from app.foundation.text.words import in_one_line
+from app.foundation.values import frozen
 from app.intake.runs.run import ByteCount, LineCount, NewRun, Output, Run, RunId, Task, Text, Texts
 from app.storage.memories.memory import Name, Score, Tags
 
@@ -43,7 +43,7 @@ class Outcome(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     occurred_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Compressed:
     """The compressed form of an outcome."""
 
@@ -150,7 +150,7 @@ _UNSTORABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\
 """Control characters and halves of a surrogate pair: JSON can escape them, but Postgres cannot store all of them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Reply:
     """The fields of a reply; a missing field is empty."""
 

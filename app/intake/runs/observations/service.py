@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from uuid import UUID
 
 from msgspec import structs
@@ -15,6 +15,7 @@ from app.foundation.models.protocols import Chat, EmbeddingProvider, TokenCounte
 from app.foundation.safety.secrets import masked_values
 from app.foundation.text.data import unstorable
 from app.foundation.text.passages import HEADING, paragraphs
+from app.foundation.values import frozen
 from app.intake.cases import store as judgements
 from app.intake.cases.extract import in_run
 from app.intake.runs import store as runs
@@ -56,7 +57,7 @@ class BeingCompressed(Unavailable):
     """Another maker compresses the observation now."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Pending:
     """A requested compression, with the stored data that it needs."""
 
@@ -67,7 +68,7 @@ class _Pending:
     """The memories that its run was given."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Observations:
     """The observations of finished runs in a database."""
 

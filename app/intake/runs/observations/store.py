@@ -4,7 +4,7 @@ Implements `app.storage.memories.write.RunTraces`.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
@@ -12,6 +12,7 @@ import msgspec
 
 from app.foundation.db.database import Lease
 from app.foundation.db.session import COMPRESS, Session
+from app.foundation.values import frozen
 from app.intake.runs import store as runs
 from app.intake.runs.observations.observation import Outcome
 from app.intake.runs.run import Recorded
@@ -191,7 +192,7 @@ WHERE c.memory_id = EXCLUDED.memory_id AND c.outcome = 'joined' AND c.request ->
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Asked:
     """A requested compression."""
 
@@ -203,7 +204,7 @@ class Asked:
     judgement of the output that it was for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Sibling:
     """A live observation of the same task."""
 
@@ -213,7 +214,7 @@ class Sibling:
     rated: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Held:
     """A live observation of one run or several."""
 
