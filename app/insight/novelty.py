@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 from uuid import UUID
 
 from msgspec import Struct
@@ -108,7 +109,7 @@ class Novelties:
         comparison = _PassageComparison(found, vectors, Profile(task))
         judged = await asyncio.to_thread(comparison.judge_passages, parts, heard)
         return Novelty(
-            novelty=_mean([item.novelty for item in judged], [tokens_about(text) for text in results]),
+            novelty=fmean([item.novelty for item in judged], [tokens_about(text) for text in results]),
             results=tuple(judged),
             path=path,
             degraded=next((item.reason for item in reasons if item.silent or path == VECTOR), ""),
@@ -176,12 +177,13 @@ class _PassageComparison:
             scores = [self._score(passage, list(heard)) for passage in part.chosen]
             weights = [tokens_about(passage) for passage in part.chosen]
             hits = [self._found[passage].hits for passage in part.chosen]
-            novelty, nearest = (
-                _mean([item.novelty for item in scores], weights),
-                _nearest(list(zip(hits, scores, strict=True))),
-            )
             judged.append(
-                ResultNovelty(novelty=novelty, nearest=nearest, passages=part.total, compared=len(part.chosen))
+                ResultNovelty(
+                    novelty=fmean([item.novelty for item in scores], weights),
+                    nearest=_nearest(list(zip(hits, scores, strict=True))),
+                    passages=part.total,
+                    compared=len(part.chosen),
+                )
             )
             heard |= dict.fromkeys(part.chosen)
         return judged
@@ -224,7 +226,3 @@ def _nearest(judged: Sequence[tuple[Sequence[Hit], NoveltyScore]]) -> tuple[Near
             if item.memory_id not in best or item.similarity > best[item.memory_id].similarity:
                 best[item.memory_id] = item
     return tuple(sorted(best.values(), key=lambda item: (-item.similarity, item.memory_id))[:_NEAREST])
-
-
-def _mean(values: Sequence[float], weights: Sequence[float]) -> float:
-    return sum(value * weight for value, weight in zip(values, weights, strict=True)) / sum(weights)

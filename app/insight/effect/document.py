@@ -143,21 +143,18 @@ def _memory(item: MemoryEffect) -> str:
 
 
 def _mean(value: MeanOfRuns | None, digits: int) -> str:
-    if value is None:
-        return _NOTHING
-    if value.low is None or value.high is None:
-        return f"{_number(value.mean, digits)} ({count_noun(value.runs, 'run')})"
-    return f"{_number(value.mean, digits)} ({_number(value.low, digits)} to {_number(value.high, digits)})"
+    return _NOTHING if value is None else _with_interval(value, digits, "", count_noun(value.runs, "run"))
 
 
 def _difference(measure: Measure, digits: int) -> str:
-    value = measure.difference
-    if value is None:
-        return _NOTHING
-    if value.low is None or value.high is None:
-        return f"{_number(value.mean, digits, '+')} (no interval)"
-    low, high = (_number(end, digits, "+") for end in (value.low, value.high))
-    return f"{_number(value.mean, digits, '+')} ({low} to {high})"
+    return _NOTHING if measure.difference is None else _with_interval(measure.difference, digits, "+", "no interval")
+
+
+def _with_interval(value: MeanOfRuns, digits: int, sign: str, instead: str) -> str:
+    """Returns a mean with the ends of its interval in brackets; with another remark where it has none."""
+    if value.low is not None and value.high is not None:
+        instead = f"{_number(value.low, digits, sign)} to {_number(value.high, digits, sign)}"
+    return f"{_number(value.mean, digits, sign)} ({instead})"
 
 
 def _number(value: float, digits: int, sign: str = "") -> str:

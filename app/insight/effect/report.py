@@ -225,11 +225,16 @@ def _mean(sample: _WeightedSample | None, most: float) -> MeanOfRuns | None:
     """Returns the mean of a sample, and that part of its interval which is possible: from 0 to `most`."""
     if sample is None:
         return None
-    if sample.error is None:
-        return MeanOfRuns(mean=sample.mean, low=None, high=None, runs=sample.runs)
-    reach = student(round(sample.size - 1, 3)) * sample.error**0.5
-    low, high = max(0.0, sample.mean - reach), min(most, sample.mean + reach)
-    return MeanOfRuns(mean=sample.mean, low=low, high=high, runs=sample.runs)
+    return _with_interval(sample.mean, sample.error, sample.size, sample.runs, possible=(0.0, most))
+
+
+def _with_interval(
+    mean: float, error: float | None, size: float, runs: int, *, possible: tuple[float, float] = (-math.inf, math.inf)
+) -> MeanOfRuns:
+    if error is None:
+        return MeanOfRuns(mean=mean, low=None, high=None, runs=runs)
+    reach, (least, most) = student(round(size - 1, 3)) * error**0.5, possible
+    return MeanOfRuns(mean=mean, low=max(least, mean - reach), high=min(most, mean + reach), runs=runs)
 
 
 def _difference(one: _WeightedSample | None, other: _WeightedSample | None) -> MeanOfRuns | None:
@@ -240,11 +245,8 @@ def _difference(one: _WeightedSample | None, other: _WeightedSample | None) -> M
     """
     if one is None or other is None:
         return None
-    mean, runs = one.mean - other.mean, one.runs + other.runs
-    if one.error is None or other.error is None:
-        return MeanOfRuns(mean=mean, low=None, high=None, runs=runs)
-    reach = student(round(min(one.size, other.size) - 1, 3)) * (one.error + other.error) ** 0.5
-    return MeanOfRuns(mean=mean, low=mean - reach, high=mean + reach, runs=runs)
+    error = None if one.error is None or other.error is None else one.error + other.error
+    return _with_interval(one.mean - other.mean, error, min(one.size, other.size), one.runs + other.runs)
 
 
 @lru_cache(maxsize=4_096)
