@@ -1,6 +1,7 @@
 """The verbs that show stored sessions, and delete one."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime
 from uuid import UUID
 
@@ -65,7 +66,7 @@ class Sessions:
             InvalidInput: the limit is out of range, or a text cannot be searched.
         """
         check_limit(limit)
-        given = {name: getattr(filters, name) for name in filters.__slots__}
+        given = asdict(filters)
         check(unstorable(given))
         moment, source_id = before or (None, None)
         async with self.database.session(workspace, reading=True) as session:

@@ -80,8 +80,8 @@ ON CONFLICT (workspace_id, path, symbol) DO NOTHING
 _SAVE_TOUCHES = """
 INSERT INTO artifact_touches (workspace_id, artifact_id, memory_id, action, renamed_to)
 SELECT %(workspace_id)s, a.artifact_id, given.memory_id, given.action, given.renamed_to
-FROM unnest(%(paths)s::text[], %(symbols)s::text[], %(actions)s::text[], %(renamed)s::text[], %(ids)s::uuid[])
-    AS given(path, symbol, action, renamed_to, memory_id)
+FROM jsonb_to_recordset(%(rows)s::jsonb)
+    AS given(path text, symbol text, action text, renamed_to text, memory_id uuid)
 JOIN artifacts a ON a.workspace_id = %(workspace_id)s AND a.path = given.path AND a.symbol = given.symbol
 ON CONFLICT DO NOTHING
 """
@@ -312,20 +312,14 @@ async def _save_touches(session: Session, given: Sequence[tuple[UUID, Touch]]) -
     if not given:
         return
     known = await _known_names(session, {touch.path for _, touch in given})
-    touches = [(memory_id, touch._replace(path=known.get(touch.path, touch.path))) for memory_id, touch in given]
-    names = sorted({(touch.path, touch.symbol) for _, touch in touches})
+    touches = [
+        {**touch._asdict(), "path": known.get(touch.path, touch.path), "memory_id": memory_id}
+        for memory_id, touch in given
+    ]
+    names = sorted({(touch["path"], touch["symbol"]) for touch in touches})
     artifacts = [{"artifact_id": new_id(), "path": path, "symbol": symbol} for path, symbol in names]
     await session.execute(_SAVE_ARTIFACTS, {"rows": as_json(artifacts)})
-    await session.execute(
-        _SAVE_TOUCHES,
-        {
-            "paths": [touch.path for _, touch in touches],
-            "symbols": [touch.symbol for _, touch in touches],
-            "actions": [touch.action for _, touch in touches],
-            "renamed": [touch.renamed_to for _, touch in touches],
-            "ids": [memory_id for memory_id, _ in touches],
-        },
-    )
+    await session.execute(_SAVE_TOUCHES, {"rows": as_json(touches)})
 
 
 async def _known_names(session: Session, paths: Collection[str]) -> Mapping[str, str]:

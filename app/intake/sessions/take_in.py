@@ -206,9 +206,8 @@ def _is_suspect(turn: PreparedTurn) -> bool:
 
 
 def _values(transcript: Transcript, merge: Merge, path: str) -> Mapping[str, object]:
-    moments = [turn.at for turn in transcript.turns if turn.at is not None]
-    moments += [at for turn in merge.new if (at := turn.row.memory.occurred_at) is not None]
-    moments = [in_utc(moment) for moment in moments]
+    stated = [turn.at for turn in transcript.turns] + [turn.row.memory.occurred_at for turn in merge.new]
+    moments = [in_utc(moment) for moment in stated if moment is not None]
     return {
         "format": transcript.format,
         "path": path,
