@@ -73,10 +73,9 @@ class Ratings:
         """
         async with self.database.session(workspace) as session:
             memory_id = await store.memory_of(session, feedback_id)
-        unknown = NotFound(f"there is no rating {feedback_id} in workspace {workspace.name}")
-        if memory_id is None:
-            raise unknown
-        async with self.database.session(workspace) as session:
+            unknown = NotFound(f"there is no rating {feedback_id} in workspace {workspace.name}")
+            if memory_id is None:
+                raise unknown
             await memories.lock(session, [memory_id])
             ratings = {item.feedback_id: item for item in await store.ratings_of(session, memory_id)}
             if feedback_id not in ratings:
