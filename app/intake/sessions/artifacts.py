@@ -8,22 +8,14 @@ from pathlib import PurePosixPath
 from posixpath import join, normpath
 from typing import NamedTuple
 
-from app.intake.sessions.transcript import ASSISTANT, ToolUse, Turn
+from app.intake.sessions.transcript import ASSISTANT, NAMES, ToolUse, Turn
 
 CREATED, CHANGED, DELETED, RENAMED_TO = _ACTIONS = ("created", "changed", "deleted", "renamed")
 _MOST_OF_A_TURN = 200
 """Most artifacts of one turn; a diff of a whole repository says nothing about any file."""
 _PATH_BYTES = 1_000
 
-_WRITES = frozenset({
-    "write", "edit", "multiedit", "notebookedit", "create", "create_file", "write_file", "edit_file", "write_to_file",
-    "search_replace", "str_replace", "str_replace_editor", "str_replace_based_edit_tool", "replace", "replace_in_file",
-    "apply_diff", "insert", "code_edit", "delete_file", "delete",
-})  # fmt: skip
-"""Names of the tools that change the file that they name, in lower case."""
-_NEW = frozenset({"create", "create_file", "write_file", "write_to_file"})
-"""Names of the tools that make a file."""
-_GONE = frozenset({"delete_file", "delete"})
+_TOOLS = NAMES["tools"]
 _PATH_KEYS = ("file_path", "path", "target_file", "notebook_path", "filePath", "filename", "file")
 _TEXT_KEYS = (("old_string", "old_str", "oldString"), ("new_string", "new_str", "newString", "code_edit"))
 """The inputs that hold a text before and after an edit."""
@@ -44,7 +36,6 @@ _BLOCK = re.compile(
 """A block of aider: the path, what is searched, and what replaces it."""
 _RENAMED = re.compile(r"^rename from (?P<old>.+)\nrename to (?P<new>.+)$", re.MULTILINE)
 _MOVES = re.compile(r"(?:^|&&|;|\n)\s*(?:git\s+)?mv\s+(?P<given>[^&;|\n]+)")
-_MOVERS = frozenset({"move_file", "rename_file", "rename", "move"})
 
 
 class Touch(NamedTuple):
@@ -131,7 +122,7 @@ def _by_tool(tool: ToolUse) -> Iterator[Touch]:
     name, given = tool.name.lower().rpartition("__")[2], tool.input
     path = next((value for key in _PATH_KEYS if isinstance(value := given.get(key), str) and value.strip()), "")
     diff = given.get("diff")
-    if path and name in _WRITES and given.get("command") not in {"view", "undo_edit"}:
+    if path and name in _TOOLS["writes"] and given.get("command") not in {"view", "undo_edit"}:
         yield Touch(path, "", action := _action(name, tool))
         yield from _symbols(path, tool, diff, action)
     elif isinstance(diff, str):
@@ -142,7 +133,7 @@ def _by_tool(tool: ToolUse) -> Iterator[Touch]:
             yield from (_below(below, touch) for touch in _by_patch(text))
         elif "mv " in text:
             yield from (_below(below, touch) for touch in _by_moves(text))
-    if name in _MOVERS and isinstance(given.get("source"), str) and isinstance(given.get("destination"), str):
+    if name in _TOOLS["moves"] and isinstance(given.get("source"), str) and isinstance(given.get("destination"), str):
         yield from _renames(given["source"], given["destination"])
 
 
@@ -180,9 +171,13 @@ def _by_blocks(turn: Turn, applied: Collection[str]) -> Iterator[Touch]:
 
 
 def _action(name: str, tool: ToolUse) -> str:
-    if name in _GONE:
+    if name in _TOOLS["deletes"]:
         return DELETED
-    return CREATED if name in _NEW or tool.input.get("command") == "create" or _MADE.search(tool.result) else CHANGED
+    return (
+        CREATED
+        if name in _TOOLS["creates"] or tool.input.get("command") == "create" or _MADE.search(tool.result)
+        else CHANGED
+    )
 
 
 def _symbols(path: str, tool: ToolUse, diff: object, action: str) -> Iterator[Touch]:

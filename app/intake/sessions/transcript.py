@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct, structs
 
-from app.foundation.text.data import json_lines
+from app.foundation.text.data import json_lines, read_toml
 from app.foundation.text.prose import without_inserted
 from app.foundation.values import frozen
 
@@ -18,6 +18,11 @@ ROLES = (USER, CALLER, ASSISTANT, TOOL, SYSTEM)
 """Who speaks in a turn. `user` is a person and nobody else. `caller` is another agent, or a program, that gives this
 agent its work: the parent of a sub-agent, a script that calls an SDK, or somebody of whom the log does not say that it
 is a person. What a caller says is nobody's lesson."""
+
+NAMES: Mapping[str, Mapping[str, frozenset[str]]] = read_toml(
+    "app.intake.sessions", "names.toml", dict[str, dict[str, frozenset[str]]]
+)
+"""Names in logs, by program and by what they say."""
 
 
 class ToolUse(Struct, frozen=True, kw_only=True):

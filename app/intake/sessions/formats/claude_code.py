@@ -12,6 +12,7 @@ from app.intake.sessions.artifacts import changed_symbols
 from app.intake.sessions.transcript import (
     ASSISTANT,
     CALLER,
+    NAMES,
     USER,
     Lines,
     Log,
@@ -25,17 +26,11 @@ from app.intake.sessions.transcript import (
 
 _SPEAKERS = (USER, ASSISTANT)
 _QUEUE = "queue-operation"
-_SILENT = frozenset({
-    "system", "summary", "attachment", "progress", "file-history-snapshot", "file-history-delta", _QUEUE, "mode",
-    "permission-mode", "ai-title", "custom-title", "agent-name", "agent-color", "agent-setting", "last-prompt",
-    "pr-link", "tag", "task-summary", "cost-state", "worktree-state", "bridge-session", "content-replacement",
-    "attribution-snapshot", "fork-context-ref", "speculation-accept", "relocated", "frame-link", "result", "started",
-})  # fmt: skip
+_SILENT = NAMES["claude-code"]["silent"]
 """Types of records in which nobody speaks."""
 _NOT_SAID = ("isMeta", "isCompactSummary", "isApiErrorMessage", "isVisibleInTranscriptOnly", "sourceToolUseID")
 """Marks of records that the program wrote itself."""
-_BY_PERSON = frozenset({"cli", "claude-vscode", "claude-desktop", "jetbrains", "remote", "remote_mobile",
-                        "remote_desktop"})  # fmt: skip
+_BY_PERSON = NAMES["claude-code"]["by_person"]
 """Ways to start a session in which a person types. Older versions name none; the others start it by a program."""
 _PROMPT, _ABSORBED = "prompt", "absorbed_mid_turn"
 _BY_PROGRAM = frozenset({"task-notification", "auto-continuation", "system", "hook"})

@@ -11,6 +11,7 @@ from app.foundation.text.scores import moment_of
 from app.intake.sessions.transcript import (
     ASSISTANT,
     CALLER,
+    NAMES,
     USER,
     Lines,
     Log,
@@ -28,22 +29,9 @@ _OTHERS = (_META, _EVENT, "turn_context", _COMPACTED, "world_state", "inter_agen
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_call", "tool_search_call")
 _OUTPUTS = ("function_call_output", "custom_tool_call_output", "tool_search_output")
 _TEXTS = ("input_text", "output_text", "text", "Text")
-_SILENT_ITEMS = frozenset({
-    "message", "reasoning", "ghost_snapshot", "compaction", "compaction_trigger", "agent_message", "context_compaction",
-    "image_generation_call", "additional_tools", "other",
-})  # fmt: skip
-_SILENT_DONE = frozenset({
-    "HookPrompt", "Plan", "Reasoning", "SubAgentActivity", "CollabAgentToolCall", "ImageView", "Sleep",
-    "ImageGeneration", "ContextCompaction", "Extension",
-})  # fmt: skip
-"""Completed items in which nobody speaks and no file is changed."""
-_INSERTED = (
-    "<environment_context", "<user_instructions", "<permissions", "<turn_aborted", "<INSTRUCTIONS>",
-    "# AGENTS.md instructions", "<collaboration_mode", "<skill", "<user_shell_command", "<subagent_notification",
-    "<codex_internal_context", "<codex_delegation", "<recommended_plugins", "<internal_model_context",
-    "<additional_context", "<model_switch", "<hook_prompt", "<apps_instructions", "<plugins_instructions",
-    "Another language model started to solve this problem",
-)  # fmt: skip
+_SILENT_ITEMS, _SILENT_DONE = NAMES["codex"]["silent_items"], NAMES["codex"]["silent_done"]
+"""Response and completed items in which nobody speaks and no file is changed."""
+_INSERTED = tuple(NAMES["codex"]["inserted"])
 """Beginnings of what the program says in a user's place."""
 _REQUEST = re.compile(r"\A# Context from my IDE setup:.*?^## My request for Codex:\s*", re.DOTALL | re.MULTILINE)
 """The text that an editor puts before a request."""

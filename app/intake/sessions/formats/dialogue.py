@@ -8,24 +8,26 @@ from typing import NamedTuple
 
 from app.foundation.text.prose import open_fence
 from app.foundation.text.scores import moment_of
-from app.intake.sessions.transcript import ASSISTANT, CALLER, SYSTEM, TOOL, USER, WRITTEN_AT, Log, Transcript, Turns
+from app.intake.sessions.transcript import (
+    ASSISTANT,
+    CALLER,
+    NAMES,
+    SYSTEM,
+    TOOL,
+    USER,
+    WRITTEN_AT,
+    Log,
+    Transcript,
+    Turns,
+)
 
 _HEAD = re.compile(
     r"(?P<mark>#{1,6})[ \t]+(?P<heading>\S.{0,100}?)[ \t]*#*|\[(?P<bracketed>[A-Za-z]{2,20})\]|"
     r"\*\*(?P<bold>[^*\n]{1,60}?)(?::\*\*|\*\*[ \t]*:|\*\*(?=[ \t]*$))[ \t]*(?P<rest>.*)"
 )
 """A line that may name a speaker; after a bold name the speech may begin in the same line."""
-_PERSONS = frozenset({"user", "human", "you", "me"})
-_AGENTS = frozenset({"assistant", "agent", "ai", "bot", "model", "claude", "chatgpt", "gpt", "gemini", "copilot",
-                     "cursor", "codex", "cline", "cascade", "grok", "deepseek", "llm", "aider", "opencode", "qwen",
-                     "junie"})  # fmt: skip
+_WORDS = NAMES["dialogue"]
 _OTHERS = {"tool": TOOL, "tools": TOOL, "system": SYSTEM}
-_FILLERS = frozenset({"turn", "message", "the", "code", "at", "am", "pm", "said", "says", "wrote", "utc", "z", "t"})
-"""Words beside a speaker's name."""
-_DOCUMENT = frozenset({"question", "answer", "q", "a", "input", "output", "before", "after", "problem", "solution",
-                       "expected", "actual", "good", "bad", "prompt", "response", "request", "pros", "cons", "given",
-                       "pass", "fail", "do", "don", "symptom", "fix", "cause"})  # fmt: skip
-"""Headings that alternate in documents, and are no speakers."""
 _MOST_NAMES = 3
 _WORD = re.compile(r"[^\W\d_]+")
 _IN_BRACKETS = re.compile(r"[(\[].*?[)\]]")
@@ -87,13 +89,13 @@ def _heads(lines: Sequence[str]) -> Iterator[_Head]:
 
 def _name(label: str) -> str:
     """Returns the name in a label: `user` of `👤 User (turn 3)`; "" for a label of more words."""
-    words = [word for word in _WORD.findall(_IN_BRACKETS.sub("", label).lower()) if word not in _FILLERS]
+    words = [word for word in _WORD.findall(_IN_BRACKETS.sub("", label).lower()) if word not in _WORDS["fillers"]]
     return " ".join(words) if len(words) <= _MOST_NAMES else ""
 
 
 def _role(name: str) -> str:
     words = set(name.split())
-    known = [(USER, _PERSONS), (ASSISTANT, _AGENTS)]
+    known = [(USER, _WORDS["persons"]), (ASSISTANT, _WORDS["agents"])]
     found = [role for role, names in known if words & names and (role == ASSISTANT or words <= names)]
     return found[0] if found else _OTHERS.get(name, "")
 
@@ -115,7 +117,7 @@ def _roles(heads: Sequence[_Head]) -> dict[str, str]:
     pair, count = next(iter(turns.most_common(1)), (frozenset[str](), 0))
     known = {name: roles[name] for name in pair if roles.get(name) in {USER, ASSISTANT}}
     share = sum(head.name in pair for head in heads) / max(len(heads), 1)
-    if count < _DOZEN or share < _MOST or pair & _DOCUMENT or len(known) == len(pair):
+    if count < _DOZEN or share < _MOST or pair & _WORDS["document"] or len(known) == len(pair):
         return {}
     if not known and heads[0].form == _BOLD:
         return {}
