@@ -9,10 +9,11 @@ from typing import Any
 import msgspec
 
 from app.foundation.text.scores import BARE, OF_NAMES, Score, found_date, stated_score, version_in, version_of
-from app.intake.cases.issue import IS_GONE, issues_in, severity_of
+from app.intake.cases.issue import issues_in, severity_of
 from app.intake.cases.judgement import (
     DETAIL_CHARACTERS,
     JUDGED,
+    KEYS,
     LISTED,
     MOST,
     NAME_CHARACTERS,
@@ -31,18 +32,7 @@ from app.intake.cases.judgement import (
 _DEPTH = 8
 """Levels of nested objects that are looked through."""
 
-FIELDS: Mapping[str, Sequence[str]] = {
-    "verdict": ("verdict", "decision", "final", "outcome", "status", "result"),
-    "passed": ("passed", "pass", "is_pass"),
-    "grade": ("grade", "letter_grade"),
-    "version": ("version", "report_version", "run_version", "iteration", "round", "attempt", "run", "trial",
-                "edition", "sprint", "week"),
-    "case": ("test_case", "testcase", "case", "case_id", "case_name", "test_id", "test_name", "scenario"),
-    "judge": ("judge", "judge_model", "evaluator", "judged_by", "reviewer", "model"),
-    "summary": ("reasoning", "main_cause", "summary", "rationale", "justification", "feedback", "overall_assessment",
-                "why", "remark", "comment"),
-    "advice": ("next", "next_steps", "next_step", "next_run", "recommendations", "recommendation", "advice"),
-}  # fmt: skip
+FIELDS = KEYS["judgement"]
 """Keys of each field, the best first."""
 _JUDGING_FIELDS = ("verdict", "passed", "grade", "version", "summary", "judge")
 """Beside one of these, a number called score is the score of something that was judged."""
@@ -113,7 +103,7 @@ class Facts:
             severity = severity_of(found["severity"] or "")
             self.issues += issues_in(item, severity=severity, status=RESOLVED if found["gone"] else "")
             self.lists_issues = True
-        elif key in IS_GONE and isinstance(item, list):
+        elif key in KEYS["issue"]["is_gone"] and isinstance(item, list):
             self.issues += issues_in(item, status=RESOLVED)
         elif key in FIELDS["advice"] and isinstance(item, list):
             self.values.setdefault(key, " ".join(part for part in item if isinstance(part, str)))

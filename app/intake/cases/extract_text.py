@@ -16,8 +16,6 @@ from app.intake.cases.issue import (
     GONE,
     LEADING,
     SENTENCE,
-    SEVERITY,
-    STATUS,
     issue_of,
     issues_in,
     severity_of,
@@ -26,6 +24,7 @@ from app.intake.cases.issue import (
 from app.intake.cases.judgement import (
     JUDGED,
     JUDGING,
+    KEYS,
     LISTED,
     MOST,
     NAME_CHARACTERS,
@@ -60,12 +59,9 @@ _NAMES = {
     "judge": "judge|evaluator|reviewer|judged by",
 }
 """Names of lines by the key that they are read as."""
+_KEYS = KEYS["issue"]
 _VERSIONS = frozenset({*FIELDS["version"], "versions", "версия"})
 """Names of a table's first column that lists versions."""
-_ISSUE = frozenset(
-    {"issue", "problem", "finding", "what", "title", "description", "remark", "objection", "fault", "complaint"}
-)
-"""Names of a column of issues, in a table that has a severity or a state for each."""
 _TITLE_KEYS, _LONGEST_TITLE = ("title", "name"), 300
 """Keys of a JSON document's title, and the most characters of one."""
 _BEFORE_VERSION = re.compile(rf"[\s,;:–—|-]*(?:{VERSION.pattern})|\s*[:–—|]\s", re.IGNORECASE)
@@ -337,9 +333,10 @@ def _take_table(facts: Facts, table: Sequence[Sequence[str]]) -> None:
     if head[0] in _VERSIONS:
         versions = [{**row, "version": row[head[0]]} for row in rows if version_of(row[head[0]])]
         facts.lists.append(("", list(enumerate(versions))))
-    elif not _ISSUE.isdisjoint(head) and not {*SEVERITY, *STATUS}.isdisjoint(head):
-        by_state = not set(STATUS).isdisjoint(head)
-        facts.issues += (issue for issue in issues_in(rows) if issue.severity or by_state)
+        return
+    columns, severities, states = (not set(_KEYS[name]).isdisjoint(head) for name in ("column", "severity", "status"))
+    if columns and (severities or states):
+        facts.issues += (issue for issue in issues_in(rows) if issue.severity or states)
         facts.lists_issues = True
 
 

@@ -17,6 +17,7 @@ from app.foundation.text.words import content_words
 from app.intake.cases.judgement import (
     DETAIL_CHARACTERS,
     ISSUE_CHARACTERS,
+    KEYS,
     MOST,
     NAME_CHARACTERS,
     OPEN,
@@ -167,28 +168,7 @@ _CLAUSE_END = re.compile(r"[,;:](?=\s)|\s+(?=\(|[–—-]\s)")
 _LEAST_TITLE = 15
 """Characters of a clause that can be a title."""
 
-SEVERITY = ("severity", "priority", "level", "impact", "sev", "gravity", "weight", "importance", "urgency")
-_TITLES = (
-    "title",
-    "name",
-    "issue",
-    "problem",
-    "finding",
-    "what",
-    "remark",
-    "objection",
-    "fault",
-    "complaint",
-    "summary",
-    "description",
-    "text",
-    "message",
-)
-_DETAILS = ("detail", "details", "description", "explanation", "reason", "evidence")
-STATUS = ("status", "state", "resolution")
-_SEEN_IN = ("seen_in", "seen", "named_in", "raised_in", "versions", "found_in", "occurrences", "version", "first_seen")
-_GONE_IN = ("mended_in", "fixed_in", "resolved_in", "closed_in")
-IS_GONE = ("fixed", "mended", "resolved", "closed", "done")
+_KEYS = KEYS["issue"]
 
 
 def issue_of(
@@ -281,20 +261,22 @@ def issues_in(value: Any, *, severity: str = "", status: str = "") -> Iterator[F
 
 def _issue(value: Mapping[str, Any], severity: str, status: str) -> FoundIssue | None:
     facts = {key_of(key): item for key, item in value.items()}
-    titles = [facts[key] for key in _TITLES if isinstance(facts.get(key), str) and facts[key].strip()]
+    titles = [facts[key] for key in _KEYS["title"] if isinstance(facts.get(key), str) and facts[key].strip()]
     title = titles[0] if titles else ""
-    detail = next((facts[key] for key in _DETAILS if isinstance(facts.get(key), str) and facts[key] != title), "")
-    state = text_of(first(facts, STATUS), NAME_CHARACTERS)
+    detail = next(
+        (facts[key] for key in _KEYS["detail"] if isinstance(facts.get(key), str) and facts[key] != title), ""
+    )
+    state = text_of(first(facts, _KEYS["status"]), NAME_CHARACTERS)
     gone = _STATED_GONE.search(state)
-    gone_in = _versions(facts, _GONE_IN) or (_versions(facts, ("since",)) if gone else [])
-    stated_gone = gone or gone_in or any(facts.get(key) is True for key in IS_GONE)
+    gone_in = _versions(facts, _KEYS["gone_in"]) or (_versions(facts, ("since",)) if gone else [])
+    stated_gone = gone or gone_in or any(facts.get(key) is True for key in _KEYS["is_gone"])
     found = issue_of(
         title,
         detail=detail,
-        severity=severity_of(text_of(first(facts, SEVERITY), 40)) or severity,
+        severity=severity_of(text_of(first(facts, _KEYS["severity"]), 40)) or severity,
         status=status,
         state=state if len(state.split()) > 1 else "",
-        seen=_versions(facts, _SEEN_IN),
+        seen=_versions(facts, _KEYS["seen_in"]),
     )
     if found is None:
         return None
