@@ -202,7 +202,7 @@ class SessionComparison:
     def compare_identities(self) -> None:
         """Pairs turns by their ids, then by all that they say."""
         self._pair(_IDENTITY, range(len(self._given)), self._standing)
-        self._pair(_DIGEST, self._dated(self._given), self._standing)
+        self._pair(_DIGEST, self._places_with_time(self._given), self._standing)
         self._pair(_DIGEST, range(len(self._given)), self._standing, once=True)
         for known, given in self._gaps():
             self._pair(_DIGEST, given, known)
@@ -222,7 +222,7 @@ class SessionComparison:
 
     def compare_texts(self) -> None:
         """Pairs turns of the same text: of the same time, or that occur once, or between the same neighbours."""
-        self._pair(_TEXT_AND_TIME, self._dated(self._given[: len(self._said)]), self._standing)
+        self._pair(_TEXT_AND_TIME, self._places_with_time(self._given[: len(self._said)]), self._standing)
         self._pair(_TEXT, self._said, self._standing, once=True)
         for known, given in self._gaps():
             self._pair(_TEXT, given, known)
@@ -356,7 +356,7 @@ class SessionComparison:
         is_changed = paired is None or self._known[paired].content_hash != self._given[place].content_hash
         return is_changed and _contains(_text_of(both[0]), both[1].text)
 
-    def _dated(self, turns: Sequence[GivenTurn]) -> list[int]:
+    def _places_with_time(self, turns: Sequence[GivenTurn]) -> list[int]:
         return [place for place, turn in enumerate(turns) if turn.is_dated]
 
     def _free(self, places: Sequence[int]) -> list[int]:
