@@ -15,13 +15,16 @@ from msgspec import structs
 
 from app.errors import InvalidInput
 from app.foundation.db.session import Session
-from app.foundation.text.data import check_value
+from app.foundation.text.data import check_value, read_toml
 from app.foundation.values import frozen
 from app.intake.runs import store as runs
 from app.intake.runs.observations.observation import facts_of
-from app.intake.runs.run import TOKEN_NAMES, NewRun, Run
+from app.intake.runs.run import NewRun, Run
 from app.storage.memories.memory import NewMemory, ObservationDetail
 
+_FIELDS: Mapping[str, Mapping[str, tuple[str, str]]] = read_toml(
+    "app.intake.imports", "fields.toml", dict[str, dict[str, tuple[str, str]]]
+)
 _SCORES = ("wiggum_scores", "round_scores", "scores")
 _LISTS = frozenset({"facts", "queries"})
 """Keys of an observation that are empty where their value is 0 or false."""
@@ -90,22 +93,22 @@ def run_of(given: Mapping[str, Any]) -> NewRun:
     run_id = given.get("run_id")
     if isinstance(run_id, bool) or not isinstance(run_id, str | int) or not str(run_id).strip():
         raise InvalidInput("run_id", "is missing; it names the run")
-    values, taken = _read(given, _RUN)
+    values, taken = _read(given, "run")
     scored = next((key for key in _SCORES if isinstance(given.get(key), list)), "")
     if scores := tuple(number_of(scored, item) for item in given.get(scored, ()) if item is not None):
         values = {"round_scores": scores, "final_score": scores[-1], **values}
-    whole, _ = _read(given, _SPENT)
+    whole, _ = _read(given, "spent")
     if whole:
         values.setdefault("stages", {"run": whole})
     metadata = {key: value for key, value in given.items() if key not in taken | {"run_id", scored or None}}
     return NewRun(run_id=str(run_id), metadata=metadata or None, **values)
 
 
-def _read(given: Mapping[str, Any], fields: "_Fields") -> tuple[dict[str, Any], set[str]]:
-    """Returns the fields of a record by a map, and the keys that they were read from."""
+def _read(given: Mapping[str, Any], record: str) -> tuple[dict[str, Any], set[str]]:
+    """Returns the fields of a record by the map of its kind, and the keys that they were read from."""
     values, taken = dict[str, Any](), set[str]()
-    for key, (name, read) in fields.items():
-        value = None if given.get(key) is None else read(key, given[key])
+    for key, (name, reader) in _FIELDS[record].items():
+        value = None if given.get(key) is None else _READERS[reader](key, given[key])
         if value is not None:
             values[name] = value
             taken.add(key)
@@ -145,9 +148,9 @@ def observation_of(fields: Mapping[str, Any]) -> NewMemory:
     inner = fields.get("observation")
     given = {**fields, **inner} if isinstance(inner, dict) else fields
     said = {key: value for key, value in given.items() if value or (value != "" and key not in _LISTS)}
-    detail = ObservationDetail(**_read(said, _DETAIL)[0])
+    detail = ObservationDetail(**_read(said, "detail")[0])
     check_value(detail)
-    memory, _ = _read(said, _MEMORY)
+    memory, _ = _read(said, "memory")
     body = detail.body(memory.pop("body", ""))
     return NewMemory(kind="observation", body=body, observation=detail, **memory)
 
@@ -282,42 +285,8 @@ def _metadata(key: str, value: Any) -> Mapping[str, Any]:  # noqa: ANN401 - any 
     return value
 
 
-_Fields = Mapping[str, tuple[str, Callable[[str, Any], Any]]]
-"""Keys of a record, each with its field and its reader; the reader returns None for a value that becomes metadata. If
-several keys of one field are given, the last one counts."""
-_SPENT: _Fields = {
-    **dict.fromkeys(("cost_usd", "total_cost", "cost"), ("cost", _amount)),
-    "total_tokens": ("tokens", _amount),
-    **{name: (name, _amount) for name in TOKEN_NAMES},
-}
-"""Tokens and cost of a run as a whole. They count if the run has no stages; they stay in its metadata."""
-_RUN: _Fields = {
-    **{name: (name, text_of) for name in ("task", "task_type", "agent", "output", "output_path")},
-    "final": ("verdict", text_of),
-    "verdict": ("verdict", text_of),
-    "queries": ("queries", _texts),
-    "issues": ("issues", _texts),
-    "wiggum_issues": ("issues", _texts),
-    "lines": ("lines", _whole_number),
-    "bytes": ("bytes", _whole_number),
-    "started_at": ("started_at", moment_of),
-    "finished_at": ("finished_at", moment_of),
-    "timestamp": ("finished_at", moment_of),
-    "final_score": ("final_score", number_of),
-    "stages": ("stages", _object),
-}
-_DETAIL: _Fields = {
-    **{name: (name, text_of) for name in ("task", "task_type", "narrative", "output_path")},
-    "final": ("verdict", text_of),
-    "verdict": ("verdict", text_of),
-    "facts": ("facts", _facts),
-    "queries": ("queries", _texts),
-}
-_MEMORY: _Fields = {
-    **{name: (name, text_of) for name in ("title", "body", "run_id")},
-    "tags": ("tags", _tags),
-    "metadata": ("metadata", _metadata),
-    "final_score": ("final_score", number_of),
-    "timestamp": ("occurred_at", moment_of),
-    "occurred_at": ("occurred_at", moment_of),
-}
+_READERS: Mapping[str, Callable[[str, Any], Any]] = {
+    "text": text_of, "texts": _texts, "facts": _facts, "tags": _tags, "moment": moment_of, "number": number_of,
+    "amount": _amount, "whole number": _whole_number, "object": _object, "metadata": _metadata,
+}  # fmt: skip
+"""Readers of values by their names in the map; they return None for a value that becomes metadata."""
