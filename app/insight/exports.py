@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -21,12 +20,10 @@ _MOST_RATED = 20_000
 _PAGE = 1_000
 _DPO, _KTO = "dpo", "kto"
 Trainer: TypeAlias = Literal["dpo", "kto"]
-_NOTHING: Mapping[str, str] = MappingProxyType(
-    {
-        _DPO: "nothing to pair: rate an observation up, and another one of the same task down, first",
-        _KTO: "nothing to label: rate an observation first",
-    }
-)
+_NOTHING: Mapping[str, str] = {
+    _DPO: "nothing to pair: rate an observation up, and another one of the same task down, first",
+    _KTO: "nothing to label: rate an observation first",
+}
 _RATING = (
     *("feedback_id", "memory_id", "kind", "title", "body", "rating", "comment", "run_id"),
     *("created_at", "quality", "final_score"),
