@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -56,15 +55,6 @@ class MapQuestion:
     """True for another map than the stored one."""
     sketch: bool = False
     """True for a map in moments where none is stored: its places are rough, and it is not stored."""
-
-
-class _View(NamedTuple):
-    """The stored data for a question, read at one moment."""
-
-    shown: Sequence[ShownMemory]
-    pending: int
-    """Memories of the workspace that have no vector yet."""
-    drawn: DrawnMap | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,23 +105,25 @@ class Maps:
     ) -> Graph | None:
         """Returns the stored map, drawn `since` a moment, or an empty one; None where another one is to be drawn."""
         async with self.database.session(workspace, reading=True) as session:
-            view = await _view(session, question, _view_name(workspace, question))
-        if not view.shown:
-            return Graph(reason=_reason_of_nothing(view, question, workspace, enabled=self.provider.enabled))
-        if view.drawn is None or (since is not None and view.drawn.computed_at < since):
+            model, pending = await active_model(session), await pending_count(session)
+            kind, limit = question.kind, question.limit
+            shown = [] if model is None else await store.newest(session, model, kind=kind, limit=limit)
+            drawn = await store.find(session, kind=_view_name(workspace, question), limit=limit)
+        if not shown:
+            return Graph(reason=_reason_of_nothing(pending, question, workspace, enabled=self.provider.enabled))
+        if drawn is None or (since is not None and drawn.computed_at < since):
             return None
-        places = view.drawn.places
-        nodes = [(item, places[item.memory_id]) for item in view.shown if item.memory_id in places]
-        if len(nodes) < least * len(view.shown):
+        nodes = [(item, drawn.places[item.memory_id]) for item in shown if item.memory_id in drawn.places]
+        if len(nodes) < least * len(shown):
             return None
         reasons = (
-            _missing(view.pending, "waiting for a vector"),
-            _missing(len(view.shown) - len(nodes), "newer than it"),
+            _missing(pending, "waiting for a vector"),
+            _missing(len(shown) - len(nodes), "newer than it"),
         )
         return Graph(
             nodes=nodes,
-            clusters=view.drawn.clusters,
-            computed_at=view.drawn.computed_at,
+            clusters=drawn.clusters,
+            computed_at=drawn.computed_at,
             reason=", ".join(filter(None, reasons)),
         )
 
@@ -198,16 +190,6 @@ def _view_name(workspace: Workspace, question: MapQuestion) -> str:
     return f"{workspace.sees} {question.kind}".strip()
 
 
-async def _view(session: Session, question: MapQuestion, name: str) -> _View:
-    """Returns the part of the store that answers the question."""
-    model = await active_model(session)
-    return _View(
-        shown=() if model is None else await store.newest(session, model, kind=question.kind, limit=question.limit),
-        pending=await pending_count(session),
-        drawn=await store.find(session, kind=name, limit=question.limit),
-    )
-
-
 async def _map_of(session: Session, ids: Sequence[UUID], layout: Layout) -> DrawnMap:
     points = map(Point, layout.xs, layout.ys, layout.members)
     return DrawnMap(
@@ -238,10 +220,10 @@ def _missing(count: int, why: str) -> str:
     return f"1 memory is {why} and is not shown" if count == 1 else f"{count:,} memories are {why} and are not shown"
 
 
-def _reason_of_nothing(view: _View, question: MapQuestion, workspace: Workspace, *, enabled: bool) -> str:
+def _reason_of_nothing(pending: int, question: MapQuestion, workspace: Workspace, *, enabled: bool) -> str:
     of_kind = f" of the kind {question.kind}" if question.kind else ""
-    if view.pending and not enabled:
+    if pending and not enabled:
         return "embeddings are switched off (PRIORS_EMBEDDING_PROVIDER=noop), and no memory has a vector"
-    if view.pending:
-        return f"no memory{of_kind} has its vector yet; {view.pending:,} wait for theirs"
+    if pending:
+        return f"no memory{of_kind} has its vector yet; {pending:,} wait for theirs"
     return f"there is no memory{of_kind} in workspace {workspace.name}"
