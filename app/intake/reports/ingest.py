@@ -406,10 +406,17 @@ class Ingestions:
         )
 
     async def _prepare_file(self, state: IngestionState, file: scan.ReportFile, content: bytes) -> Prepared:
-        make = partial(prepare, language=state.language, counter=self.counter, mask=self.mask)
-        dated = state.dates.get(file.path)
         with span("ingestion.prepare", bytes=len(content)):
-            return await asyncio.to_thread(make, content, file, dated=dated, tags=state.options.tags)
+            return await asyncio.to_thread(
+                prepare,
+                content,
+                file,
+                language=state.language,
+                counter=self.counter,
+                mask=self.mask,
+                dated=state.dates.get(file.path),
+                tags=state.options.tags,
+            )
 
     async def _judgements(self, file: scan.ReportFile, content: bytes) -> Sequence[FoundJudgement]:
         return await asyncio.to_thread(judgements_of, content, file, mask=self.mask)

@@ -38,7 +38,6 @@ class Told:
 
     compressed: Compressed
     passed: Screened
-    tokens: int
 
 
 @frozen
@@ -99,7 +98,7 @@ async def _stored_or_joined(
     if said is not None and not better:
         return said.memory_id, JOINED
     language = workspace.language if memory.language is None else configuration(memory.language)
-    row = replace(told.passed, tokens=told.tokens).row(source_id=None, language=language)
+    row = told.passed.row(source_id=None, language=language)
     row = replace(row, memory_id=await store.free_id(session, asked.recorded.observation_id))
     await workspaces.add_languages(session, workspace, {row.language})
     # The same text stays one memory, which takes a better judgement.

@@ -273,12 +273,12 @@ class Observations:
 
     async def _compress_and_screen(self, outcome: Outcome, chat: Chat | None) -> Told:
         found = await compress_outcome(outcome, self.provider, chat, evaluator=self.evaluator)
-        passed, tokens = await asyncio.to_thread(self._screen, observation_memory(outcome, found))
-        return Told(compressed=found, passed=passed, tokens=tokens)
+        passed = await asyncio.to_thread(self._screen, observation_memory(outcome, found))
+        return Told(compressed=found, passed=passed)
 
-    def _screen(self, memory: NewMemory) -> tuple[Screened, int]:
+    def _screen(self, memory: NewMemory) -> Screened:
         passed = screen_memory(memory, mask=self.mask_secrets)
-        return passed, self.counter.count(embedded_text(passed.memory.title, passed.memory.body))
+        return replace(passed, tokens=self.counter.count(embedded_text(passed.memory.title, passed.memory.body)))
 
     async def _keep(self, workspace: Workspace, pending: _Pending, result: Made) -> Recorded | None:
         """Stores the result; returns None if the request has changed since and must be compressed again."""
