@@ -5,16 +5,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from re import Pattern
-from types import MappingProxyType
 from typing import Annotated, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import Meta, Struct
 
+from app.foundation.text.data import read_toml
 from app.foundation.text.prose import sentences_of
 from app.foundation.text.scores import KINDS
 from app.foundation.text.words import STOP_WORDS, WORD, content_words
-from app.intake.cases.judgement import CALIBRATION, DECISIONS, ISSUES, JUDGEMENT, RECURRING, SOURCES, UNNAMED
+from app.intake.cases.judgement import UNNAMED
 from app.storage.memories.memory import Name
 from app.storage.tenants.workspace import Workspace
 
@@ -257,32 +257,10 @@ class Role:
 
 
 DEFAULT_ROLE = Role(name="default")
-_ROLES: Mapping[str, Role] = MappingProxyType({
-    role.name: role
-    for role in (
-        DEFAULT_ROLE,
-        Role(name="director", parts=(
-            RolePart(title="What failed and was passed on", facets=(DECISIONS,), weight=0.6,
-                 words=("failed", "failure", "escalate", "passed on", "empty", "stop rule", "abort", "omitted")),
-            RolePart(title="Judgements and issues", facets=(RECURRING, ISSUES, JUDGEMENT), weight=0.3),
-        )),
-        Role(name="scout", parts=(
-            RolePart(title="Sources that were penalised or praised", facets=(SOURCES,), weight=0.6,
-                 words=("source", "sources", "cited", "citation", "listicle", "link", "links", "registry", "trust")),
-        )),
-        Role(name="researcher", parts=(
-            RolePart(title="Recurring issues", facets=(RECURRING,), weight=0.5),
-            RolePart(title="Issues of method", facets=(ISSUES,), weight=0.5,
-                 words=("method", "methodology", "calculation", "derived", "reproducible", "sizing", "sample")),
-            RolePart(title="Judgements", facets=(JUDGEMENT,), weight=0.3),
-        )),
-        Role(name="judge", parts=(
-            RolePart(title="Score history and calibration", facets=(CALIBRATION,), weight=0.6,
-                 words=("calibration", "rubric", "scoring", "score history", "pass mark")),
-            RolePart(title="Judgements and known issues", facets=(JUDGEMENT, RECURRING, ISSUES), weight=0.4),
-        )),
-    )
-})  # fmt: skip
+_ROLES: Mapping[str, Role] = {
+    name: Role(name=name, parts=parts)
+    for name, parts in read_toml("app.recall.retrieval.rank", "roles.toml", dict[str, RoleParts]).items()
+}
 """The roles that every workspace has; its own replace those of the same name."""
 
 
@@ -290,8 +268,7 @@ def role_of(agent: str | None, known: Mapping[str, Role] = _ROLES) -> Role:
     """Returns the role of an agent: the one of its name, or that its name has as a word (`market-judge-2`)."""
     name = (agent or "").strip().lower()
     words = re.findall(r"[^\W\d_]+", name)
-    found = next((known[word] for word in (name, *words) if word in known), None)
-    return found or known[DEFAULT_ROLE.name]
+    return next((known[word] for word in (name, *words) if word in known), known[DEFAULT_ROLE.name])
 
 
 def asks_for_failures(query: str) -> bool:
