@@ -1,7 +1,7 @@
 """The audit log: each change has its entry in the same transaction, and nobody changes an entry."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any
@@ -13,7 +13,7 @@ import pytest
 
 from app.errors import DatabaseUnavailable, NotFound
 from app.foundation.db import whole
-from app.foundation.db.audit import AUDITED, UNAUDITED, Actor, acting_as
+from app.foundation.db.audit import AUDITED, Actor, acting_as
 from app.foundation.db.database import Database
 from app.foundation.db.migrations import SCHEMA
 from app.foundation.db.session import Session
@@ -36,6 +36,26 @@ NOTE = NewMemory(kind="note", body="The harbour closes at noon on the first Sund
 OTHER = NewMemory(kind="note", body="Twelve ferries leave the pier each hour in summer.")
 AGE = "UPDATE audit SET at = now() - interval '3 days' WHERE workspace_id = %(id)s"
 RUN = "INSERT INTO runs (workspace_id, run_id) VALUES (%(workspace_id)s, %(run_id)s)"
+UNAUDITED: Mapping[str, str] = {
+    "audit": "it is the log",
+    "workspaces": "a cluster has no triggers on tables of all nodes: what changes settings notes it",
+    "embedding_models": "upkeep: the log of the service names a change of model",
+    **dict.fromkeys(
+        ("lexical", "lexeme_statistics", "embeddings", "pending_embeddings", "titles", "pending_links"),
+        "made of memories",
+    ),
+    **dict.fromkeys(("recall_hits", "run_sections", "activation_cues"), "a part of what logs a read"),
+    **dict.fromkeys(("messages", "artifacts", "artifact_touches", "session_acts"), "a part of a session's turns"),
+    **dict.fromkeys(("cue_evidence", "cue_revisions"), "a part of a cue"),
+    **dict.fromkeys(
+        ("judgements", "issues", "issue_occurrences", "compressions", "effects"),
+        "made of reports and runs",
+    ),
+    **dict.fromkeys(("ingestions", "refusals"), "logs"),
+    "accesses": "counted from a log",
+    "maps": "a cache",
+}
+"""The tables whose changes are not logged, with the reason."""
 
 
 async def logged(database: Database, workspace: Workspace | None, **asked: Any) -> list[AuditEntry]:

@@ -88,27 +88,6 @@ AUDITED: Mapping[str, Sequence[str]] = MappingProxyType(
     }
 )
 """The tables whose changes are logged by triggers (migrations/schema.sql), with the columns of an object's name."""
-UNAUDITED: Mapping[str, str] = MappingProxyType(
-    {
-        "audit": "it is the log",
-        "workspaces": "a cluster has no triggers on tables of all nodes: what changes settings notes it",
-        "embedding_models": "upkeep: the log of the service names a change of model",
-        **dict.fromkeys(
-            ("lexical", "lexeme_statistics", "embeddings", "pending_embeddings", "titles", "pending_links"),
-            "made of memories",
-        ),
-        **dict.fromkeys(("recall_hits", "run_sections", "activation_cues"), "a part of what logs a read"),
-        **dict.fromkeys(("messages", "artifacts", "artifact_touches", "session_acts"), "a part of a session's turns"),
-        **dict.fromkeys(("cue_evidence", "cue_revisions"), "a part of a cue"),
-        **dict.fromkeys(
-            ("judgements", "issues", "issue_occurrences", "compressions", "effects"),
-            "made of reports and runs",
-        ),
-        **dict.fromkeys(("ingestions", "refusals"), "logs"),
-        "accesses": "counted from a log",
-        "maps": "a cache",
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
