@@ -8,7 +8,6 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from types import MappingProxyType
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -18,8 +17,8 @@ from app.foundation.db.migrations import SCHEMA, Table
 from app.foundation.db.session import Row, Session
 from app.foundation.text.words import UNSPACED
 
-_APART = frozenset({"workspaces"})
-"""Tables whose texts are no content."""
+_SEARCHED = {table.name for table in SCHEMA.values() if table.of_workspace} - {"workspaces"}
+"""Tables whose texts are content."""
 # A column with a check of its own holds one of a few words; the name of a user is no text, but says whose a row is.
 _COLUMNS = """
 SELECT c.relname AS table_name, a.attname AS name, format_type(a.atttypid, a.atttypmod) AS kind
@@ -32,40 +31,15 @@ WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p'
     )
 ORDER BY c.relname, a.attnum
 """
-_FIXED: Mapping[str, frozenset[str]] = MappingProxyType(
-    {
-        "audit": frozenset({"operation", "object"}),
-        "contexts": frozenset({"format", "model"}),
-        "cues": frozenset({"edited", "model"}),
-        "effects": frozenset({"kind"}),
-        "issue_occurrences": frozenset({"status"}),
-        "maps": frozenset({"kind"}),
-        "memories": frozenset({"language"}),
-        "observations": frozenset({"model"}),
-        "recalls": frozenset({"purpose", "mode"}),
-        "refusals": frozenset({"reason"}),
-        "sessions": frozenset({"format"}),
-    }
+_FIXED = frozenset(
+    """audit.operation audit.object contexts.format contexts.model cues.edited cues.model effects.kind
+    issue_occurrences.status maps.kind memories.language observations.model recalls.purpose recalls.mode
+    refusals.reason sessions.format""".split()  # noqa: SIM905 - fifteen quoted names cannot be read
 )
 """The columns without a check whose values are the service's own: names of models, formats, kinds and states."""
 _FIXED_KEYS = frozenset(
-    {
-        "mode",
-        "priority",
-        "format",
-        "role",
-        "allocation",
-        "counter",
-        "model",
-        "status",
-        "severity",
-        "family",
-        "state",
-        "trust",
-        "scope",
-        "origin",
-        "kind",
-    }
+    """mode priority format role allocation counter model status severity family state trust scope origin
+    kind""".split()  # noqa: SIM905 - as above
 )
 """The keys of the service's own documents whose values are fixed, too."""
 _GIVEN = frozenset({"metadata", "stages", "tools", "request", "args"})
@@ -136,10 +110,7 @@ async def _texts(session: Session) -> Mapping[str, Mapping[str, str]]:
     """Returns the columns of text of each table of workspaces, with their types."""
     found = defaultdict[str, dict[str, str]](dict)
     for row in await session.rows(_COLUMNS):
-        table = SCHEMA.get(row.table_name)
-        if table is None or not table.of_workspace or table.name in _APART:
-            continue
-        if row.name not in _FIXED.get(table.name, ()):
+        if row.table_name in _SEARCHED and f"{row.table_name}.{row.name}" not in _FIXED:
             found[row.table_name][row.name] = row.kind
     return found
 
