@@ -153,4 +153,4 @@ async def of_memories(session: Session, *, flagged: bool = False) -> list[Memory
 
 async def influences_of(session: Session, ids: Sequence[UUID]) -> dict[UUID, float]:
     """Returns the influence of those of these memories whose effect on later runs is known well enough, -1 to 1."""
-    return dict(await session.tuples(_INFLUENCES, {"ids": list(ids)}))
+    return dict(await session.tuples(_INFLUENCES, {"ids": ids}))

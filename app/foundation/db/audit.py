@@ -166,6 +166,6 @@ def insertions(entries: Sequence[NotedChange], place: Place) -> Iterator[tuple[s
                 "action": entry.action,
                 "object": entry.object,
                 "count": entry.count,
-                "ids": list(entry.ids),
+                "ids": entry.ids,
             },
         )

@@ -233,7 +233,7 @@ async def audited_keys(session: Session) -> list[str]:
 
 async def erase_entries_of(session: Session, workspace_id: int, user: str, names: Sequence[str]) -> None:
     """Destroys the entries of a user's objects, and takes these names and hashes out of all others."""
-    values = {"workspace": workspace_id, "user": user, "names": list(names)}
+    values = {"workspace": workspace_id, "user": user, "names": names}
     for statement in _FORGET_ENTRIES:
         await session.execute(statement, values)
 

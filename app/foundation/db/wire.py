@@ -8,7 +8,7 @@ a cursor; all four take 290 µs through psycopg's own pipeline.
 import asyncio
 import re
 from collections import OrderedDict, namedtuple
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -122,14 +122,14 @@ class Wire:
         self._pgconn.finish()
 
     def command(self, statement: str, values: Values, *, binary: bool = False) -> Command:
-        """Returns the statement with these values.
+        """Returns the statement with these values; any collection is an array.
 
         Raises:
             psycopg.ProgrammingError: a value is missing, or Postgres has no type for it.
         """
         text, names = compile_statement(statement)
         try:
-            given = [values[name] for name in names]
+            given = [_as_sent(values[name]) for name in names]
         except KeyError as error:
             raise psycopg.ProgrammingError(f"there is no value for %({error.args[0]})s") from None
         sent = self._adapter.dump_sequence(given, [PyFormat.AUTO] * len(given))
@@ -236,6 +236,10 @@ class Wire:
                 raise error_from_result(result)
         if self.broken:
             raise psycopg.OperationalError("the connection was lost")
+
+
+def _as_sent(value: Any) -> Any:  # noqa: ANN401 - of any parameter
+    return value if isinstance(value, str | bytes) or not isinstance(value, Iterable) else list(value)
 
 
 @lru_cache(maxsize=512)

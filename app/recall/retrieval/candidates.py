@@ -146,7 +146,7 @@ async def survey(session: Session, query: str, *, filters: Filters, language: st
     _, values = conditions(filters)
     given = {**values, "query": query, "language": language}
     if session.users is not None:
-        given["users"] = list(session.users)
+        given["users"] = session.users
     statement = _survey_statement(filters, session.users, is_given=language is not None)
     row = await session.row(statement, given, binary=True)
     return None if row is None else _survey_of(row, session.users)
@@ -249,7 +249,7 @@ def question_of(survey: Survey, query: Query, preset: Preset, *, least: int = 0)
     """Returns the question for at least so many candidates, without the vector and the lexical arm's hits."""
     clauses, values = conditions(query.filters)
     if survey.users is not None:
-        clauses, values["users"] = [*clauses, OF_USERS], list(survey.users)
+        clauses, values["users"] = [*clauses, OF_USERS], survey.users
     return ArmQuery(
         survey=survey,
         words=lexical_query(survey.terms, total=survey.live, most=preset.most_terms),

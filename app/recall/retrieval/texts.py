@@ -81,16 +81,16 @@ class StoredText(NamedTuple):
 
 def _reading(ids: Sequence[UUID], filters: Filters) -> Lookup:
     clauses, values = conditions(filters)
-    return Lookup(READ.format(conditions=" AND ".join(clauses) or "true"), {**values, "ids": list(ids)})
+    return Lookup(READ.format(conditions=" AND ".join(clauses) or "true"), {**values, "ids": ids})
 
 
 async def read(
     session: Session, ids: Sequence[UUID], *, model: StoredModel | None, filters: Filters | None = None
 ) -> dict[UUID, StoredText]:
     """Returns the live memories among these by id, in one round trip, with their vectors of this model."""
-    asked = [_reading(ids, filters or Filters()), Lookup(STATED, {"ids": list(ids)})]
+    asked = [_reading(ids, filters or Filters()), Lookup(STATED, {"ids": ids})]
     if model is not None:
-        asked.append(Lookup(PARTS.format(partition=model.partition), {"ids": list(ids)}, binary=True))
+        asked.append(Lookup(PARTS.format(partition=model.partition), {"ids": ids}, binary=True))
     rows, stated, *parts = await session.together(asked)
     vectors = {row.memory_id: row for row in parts[0]} if parts else {}
     issues: dict[UUID, list[Row]] = defaultdict(list)
@@ -130,7 +130,7 @@ ORDER BY m.ordinal DESC LIMIT 1
 
 async def cases_of(session: Session, sources: Collection[UUID]) -> dict[str, Collection[UUID]]:
     """Returns the names of the judged cases, each with those of the sources that judge it."""
-    rows = await session.tuples(CASES, {"sources": list(sources)})
+    rows = await session.tuples(CASES, {"sources": sources})
     return {case: found or () for case, found in rows}
 
 
@@ -144,7 +144,7 @@ GROUP BY source_id HAVING count(DISTINCT case_name) = 1
 
 async def lists_of_judgements(session: Session, sources: Collection[UUID]) -> dict[UUID, str]:
     """Returns the case of each of these sources that lists the scores of one case, and of no other."""
-    return dict(await session.tuples(LISTED, {"sources": list(sources)}))
+    return dict(await session.tuples(LISTED, {"sources": sources}))
 
 
 CONCLUDED = f"""
@@ -159,7 +159,7 @@ FIRST_CHUNKS = 8
 
 async def conclusions_of(session: Session, sources: Collection[UUID | None]) -> dict[UUID | None, str]:
     """Returns what these sources conclude, as far as the chunk that states it is live."""
-    return dict(await session.tuples(CONCLUDED, {"sources": list(sources), "first": FIRST_CHUNKS}))
+    return dict(await session.tuples(CONCLUDED, {"sources": sources, "first": FIRST_CHUNKS}))
 
 
 async def state_of(session: Session, case: str, filters: Filters) -> Memory | None:
@@ -187,7 +187,7 @@ async def replaced_by(session: Session, ids: Sequence[UUID]) -> dict[UUID, UUID]
 
     Of two that were stored at once, neither contradicts the other, but one may supersede the other.
     """
-    values = {"ids": list(ids), "relations": [SUPERSEDES, CONTRADICTS], "at_once": SUPERSEDES}
+    values = {"ids": ids, "relations": [SUPERSEDES, CONTRADICTS], "at_once": SUPERSEDES}
     return dict(await session.tuples(REPLACED, values))
 
 
@@ -231,7 +231,7 @@ async def intakes_between(session: Session, moments: Sequence[datetime]) -> Sequ
     values = {
         "first": min(moments),
         "last": max(moments),
-        "moments": list(moments),
+        "moments": moments,
         "before": BEFORE,
         "fewest": FEWEST_PAUSES,
         "shortest": SHORTEST_PAUSE,

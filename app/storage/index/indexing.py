@@ -169,14 +169,14 @@ async def index_memories(session: Session, ids: Sequence[UUID], embedded: Collec
 
 async def reindex_memories(session: Session, ids: Sequence[UUID]) -> None:
     """Indexes live memories whose text has changed, and removes the vectors of their earlier texts."""
-    await session.execute(_DROP_VECTORS, {"ids": list(ids)})
+    await session.execute(_DROP_VECTORS, {"ids": ids})
     await index_memories(session, ids)
 
 
 async def forget_memories(session: Session, ids: Sequence[UUID]) -> None:
     """Removes the words and vectors of retired memories, and removes these from the queues."""
     for statement in _FORGET:
-        await session.execute(statement, {"ids": list(ids)})
+        await session.execute(statement, {"ids": ids})
 
 
 async def enqueue_statistics(session: Session) -> None:
@@ -189,7 +189,7 @@ async def index_words(session: Session, ids: Sequence[UUID]) -> None:
     if not ids:
         return
     await workspaces.note_first_length(session, ids)
-    await session.execute(INDEX_WORDS, {"ids": list(ids), "k1": K1, "b": B})
+    await session.execute(INDEX_WORDS, {"ids": ids, "k1": K1, "b": B})
     await session.execute(_MERGE_PENDING)
     await queue_for_links(session, ids, step=WORDS)
 
@@ -254,18 +254,18 @@ class PendingText:
 async def queue_for_vectors(session: Session, ids: Sequence[UUID]) -> None:
     """Queues memories for a vector, and asks a worker, in this transaction."""
     if ids:
-        await session.execute(_QUEUE_FOR_VECTORS, {"ids": list(ids)})
+        await session.execute(_QUEUE_FOR_VECTORS, {"ids": ids})
         await session.enqueue(EMBED)
 
 
 async def leave_queue(session: Session, ids: Sequence[UUID]) -> None:
     """Removes memories that have their vector from the queue."""
-    await session.execute(_LEAVE, {"ids": list(ids)})
+    await session.execute(_LEAVE, {"ids": ids})
 
 
 async def leave_queue_unless_live(session: Session, ids: Sequence[UUID]) -> None:
     """Removes the retired ones of these memories from the queue."""
-    await session.execute(_LEAVE_UNLESS_LIVE, {"ids": list(ids)})
+    await session.execute(_LEAVE_UNLESS_LIVE, {"ids": ids})
 
 
 async def pending_among(session: Session, ids: Sequence[UUID], *, partial: bool = False) -> set[UUID]:
@@ -273,7 +273,7 @@ async def pending_among(session: Session, ids: Sequence[UUID], *, partial: bool 
 
     With `partial` also those that lack only vectors of later passages, or codes of words.
     """
-    return set(await session.column(_PENDING_AMONG, {"ids": list(ids), "partial": partial}))
+    return set(await session.column(_PENDING_AMONG, {"ids": ids, "partial": partial}))
 
 
 async def pending_texts(
@@ -323,7 +323,7 @@ async def queue_for_links(session: Session, ids: Sequence[UUID], *, step: str) -
     A memory that is queued again while it is being linked is linked once more.
     """
     if ids:
-        await session.execute(_QUEUE_FOR_LINKS.format(queued=_THESE_FOR_LINKS), {"ids": list(ids), "step": step})
+        await session.execute(_QUEUE_FOR_LINKS.format(queued=_THESE_FOR_LINKS), {"ids": ids, "step": step})
         await session.enqueue(LINK)
 
 
@@ -335,5 +335,5 @@ async def queue_all_for_links(session: Session) -> None:
 
 async def leave_links(session: Session, asked: Mapping[UUID, int], *, step: str) -> set[UUID]:
     """Removes linked memories from the queue, except those queued again since they were read; returns the removed."""
-    given = {"ids": list(asked), "asked": list(asked.values()), "step": step}
+    given = {"ids": asked, "asked": asked.values(), "step": step}
     return set(await session.column(_LEAVE_LINKS, given))

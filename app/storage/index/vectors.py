@@ -166,7 +166,7 @@ async def write(
     if not await is_served(session, model):
         return False
     if hashes is not None:
-        same = set(await session.column(_UNCHANGED, {"ids": list(hashes), "hashes": list(hashes.values())}))
+        same = set(await session.column(_UNCHANGED, {"ids": hashes, "hashes": hashes.values()}))
         await leave_queue_unless_live(session, [memory_id for memory_id in found if memory_id not in same])
         found = {memory_id: parts for memory_id, parts in found.items() if memory_id in same}
     new = await insert(session, model, found)
@@ -223,7 +223,7 @@ async def nearest_of(
         ) AS nearest ON true
         ORDER BY given.place
         """  # noqa: S608 - numbers only
-    rows = await session.tuples(statement, {"ids": list(ids), "vectors": list(literals)})
+    rows = await session.tuples(statement, {"ids": ids, "vectors": literals})
     return [(memory_id, similarity) for memory_id, similarity in rows]
 
 

@@ -88,7 +88,7 @@ async def pending_workspace(session: Session, step: str, *, without: Collection[
 
     The session sees all workspaces.
     """
-    found = await session.value(_PENDING_WORKSPACE, {"step": step, "without": list(without)})
+    found = await session.value(_PENDING_WORKSPACE, {"step": step, "without": without})
     return None if found is None else int(found)
 
 
@@ -110,12 +110,12 @@ async def pending_vectors(session: Session, limit: int) -> dict[UUID, int]:
 
 async def tasks(session: Session, ids: Collection[UUID]) -> list[Task]:
     """Returns the tasks of these observations, of the newest, and of those with exactly these tasks, newest first."""
-    return [Task(*row) for row in await session.rows(_TASKS, {"ids": list(ids), "limit": TASKS_COMPARED})]
+    return [Task(*row) for row in await session.rows(_TASKS, {"ids": ids, "limit": TASKS_COMPARED})]
 
 
 async def texts(session: Session, ids: Collection[UUID]) -> dict[UUID, LinkText]:
     """Returns the live memories among these, by id."""
-    rows = await session.rows(_TEXTS, {"ids": list(ids), "characters": READ_CHARACTERS})
+    rows = await session.rows(_TEXTS, {"ids": ids, "characters": READ_CHARACTERS})
     return {row.memory_id: LinkText(**row._asdict()) for row in rows}
 
 
@@ -156,5 +156,5 @@ async def nearest(
             ) AS others
         ) AS placed WHERE place <= {count:d}
     """  # noqa: S608 - the partition's name, the workspace and the counts are numbers
-    rows = await session.tuples(statement, {"ids": list(ids), "furthest": 1 - least})
+    rows = await session.tuples(statement, {"ids": ids, "furthest": 1 - least})
     return [(memory_id, other, float(similarity)) for memory_id, other, similarity in rows]

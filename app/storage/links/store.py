@@ -69,7 +69,7 @@ _HAS_TITLES = "SELECT EXISTS (SELECT 1 FROM titles WHERE workspace_id = %(worksp
 
 async def write_titles(session: Session, keys: Mapping[UUID, str | None]) -> None:
     """Writes the titles of these live memories into the dictionary; a title that too many have becomes common."""
-    given = {"ids": list(keys), "keys": list(keys.values())}
+    given = {"ids": keys, "keys": keys.values()}
     await session.execute(_RENAMED, {**given, "mentions": MENTIONS})
     await session.execute(_ADD_TITLES, given)
     counted = {"keys": sorted({key for key in keys.values() if key is not None})}
@@ -83,7 +83,7 @@ async def has_titles(session: Session) -> bool:
 
 async def bearers_of(session: Session, keys: Collection[str]) -> dict[str, list[UUID]]:
     """Returns the memories that have these titles, if they are not common."""
-    rows = await session.rows(_BEARERS_OF, {"keys": list(keys)})
+    rows = await session.rows(_BEARERS_OF, {"keys": keys})
     return {row.key: row.bearers for row in rows}
 
 
@@ -166,7 +166,7 @@ _FORGET_SIMILAR = "DELETE FROM links WHERE relation = %(similar)s"
 async def write_mentions(session: Session, mentions: Mapping[UUID, Sequence[UUID]]) -> None:
     """Replaces the mentions of these texts. A memory that too many texts mention then loses all its mentions."""
     links = [Link(memory_id, named, MENTIONS) for memory_id, others in mentions.items() for named in others]
-    await session.execute(_NO_LONGER_NAMED, {"links": _as_json(links), "readers": list(mentions), "mentions": MENTIONS})
+    await session.execute(_NO_LONGER_NAMED, {"links": _as_json(links), "readers": mentions, "mentions": MENTIONS})
     await add(session, links)
     named = sorted({link.to_id for link in links})
     await session.execute(_FAMOUS, {"tos": named, "mentions": MENTIONS, "mentioned": relations.MENTIONED})
@@ -178,15 +178,13 @@ async def forget_found(session: Session, ids: Sequence[UUID]) -> None:
     Links from other texts that mention one are kept: its title may be the same.
     """
     await queue_for_links(session, ids, step=VECTORS)
-    await session.execute(
-        _FORGET_FOUND, {"ids": list(ids), "both": [SAME_ENTITY, SIMILAR, SAME_TASK], "outward": list(FOUND)}
-    )
+    await session.execute(_FORGET_FOUND, {"ids": ids, "both": [SAME_ENTITY, SIMILAR, SAME_TASK], "outward": FOUND})
 
 
 async def forget_memories(session: Session, ids: Sequence[UUID]) -> None:
     """Removes the found links and the titles of retired memories; links that callers gave stay."""
-    await session.execute(_FORGET_LINKS, {"ids": list(ids), "found": list(FOUND)})
-    await session.execute(_FORGET_TITLES, {"ids": list(ids)})
+    await session.execute(_FORGET_LINKS, {"ids": ids, "found": FOUND})
+    await session.execute(_FORGET_TITLES, {"ids": ids})
 
 
 async def forget_similar_of_all(session: Session) -> None:
@@ -237,10 +235,10 @@ ORDER BY memory_id FOR KEY SHARE
 
 async def links_of(session: Session, memory_id: UUID, limit: int) -> list[Linked]:
     """Returns at most `limit` memories that a memory is linked with, its neighbours in its source first."""
-    given = {"memory_id": memory_id, "limit": limit, "order": list(ORDER), "any": ANY_GIVEN, "next": NEXT}
+    given = {"memory_id": memory_id, "limit": limit, "order": ORDER, "any": ANY_GIVEN, "next": NEXT}
     return [Linked(**row._asdict()) for row in await session.rows(_OF, given)]
 
 
 async def linkable_memories(session: Session, ids: Collection[UUID]) -> set[UUID]:
     """Returns the memories among these that can be linked; none is destroyed before the transaction ends."""
-    return set(await session.column(_KNOWN, {"ids": list(ids)}))
+    return set(await session.column(_KNOWN, {"ids": ids}))

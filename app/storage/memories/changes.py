@@ -223,7 +223,7 @@ async def has_twin(session: Session, content_hash: bytes) -> bool:
 
 async def extend(session: Session, memory: Memory, *, content_hash: bytes, facts: Sequence[str]) -> None:
     """Gives an observation this body and these facts; the caller indexes it afterwards."""
-    values = {"body": memory.body, "tokens": memory.tokens, "content_hash": content_hash, "facts": list(facts)}
+    values = {"body": memory.body, "tokens": memory.tokens, "content_hash": content_hash, "facts": facts}
     await session.execute(_EXTEND, {**values, "memory_id": memory.memory_id})
 
 
@@ -244,7 +244,7 @@ async def supersede(session: Session, older: UUID, newer: UUID) -> None:
 async def retag(session: Session, ids: Sequence[UUID], tag: str, *, statement: str) -> list[UUID]:
     """Changes the tags of memories by TAG or UNTAG; returns the changed memories."""
     await lock(session, ids)
-    changed = await session.rows(statement, {"ids": list(ids), "tag": tag, "most": TAGS_LIMIT})
+    changed = await session.rows(statement, {"ids": ids, "tag": tag, "most": TAGS_LIMIT})
     await index_words(session, sorted(row.memory_id for row in changed if row.found_by_tags))
     return [row.memory_id for row in changed]
 
@@ -261,7 +261,7 @@ async def given_to(session: Session, run_ids: Iterable[str]) -> dict[str, list[G
 async def count_uses(session: Session, ids: Collection[UUID]) -> None:
     """Counts one more use of each of these memories."""
     if await lock(session, ids):
-        await session.execute(_COUNT_USES, {"ids": list(ids)})
+        await session.execute(_COUNT_USES, {"ids": ids})
 
 
 _BY_A_PERSON = (
@@ -277,7 +277,7 @@ async def destroy_tagged(session: Session, tag: str) -> Sequence[Row]:
 
 async def destroy_case_notes(session: Session, source_ids: Sequence[UUID]) -> list[UUID]:
     """Destroys the notes that were made of the cases of these sources; returns their ids."""
-    return await session.column(_DESTROY_CASE_NOTES, {"ids": list(source_ids)})
+    return await session.column(_DESTROY_CASE_NOTES, {"ids": source_ids})
 
 
 async def drop_emptied_turns(session: Session, source_id: UUID) -> None:
@@ -299,7 +299,7 @@ async def restore(session: Session, ids: Sequence[UUID], *, release: bool) -> tu
         TwinLive: another transaction has restored the same text, so this transaction cannot go on.
         Forbidden: one is in quarantine or suspect, and the caller may not `release` it.
     """
-    rows = await session.rows(_LOCK_TO_RESTORE, {"ids": list(ids)})
+    rows = await session.rows(_LOCK_TO_RESTORE, {"ids": ids})
     if not release and any(row.is_suspect or row.retired_as == QUARANTINED for row in rows):
         raise Forbidden(_BY_A_PERSON)
     suspects = [row.memory_id for row in rows if row.is_suspect]
@@ -316,7 +316,7 @@ async def restore(session: Session, ids: Sequence[UUID], *, release: bool) -> tu
 
 async def replaced_memories(session: Session, ids: Sequence[UUID]) -> Sequence[UUID]:
     """Returns those of the memories that a live memory once replaced, by its link."""
-    return await session.column(_REPLACED, {"ids": list(ids), "supersedes": SUPERSEDES})
+    return await session.column(_REPLACED, {"ids": ids, "supersedes": SUPERSEDES})
 
 
 async def is_live(session: Session, memory_id: UUID) -> bool:
@@ -326,7 +326,7 @@ async def is_live(session: Session, memory_id: UUID) -> bool:
 
 async def quarantine_again(session: Session, ids: Sequence[UUID]) -> Sequence[UUID]:
     """Takes back the release of memories: they are quarantined or suspect again. Returns those that were released."""
-    released = await session.rows(_FORGET_RELEASE, {"ids": list(ids)})
+    released = await session.rows(_FORGET_RELEASE, {"ids": ids})
     await retire(session, [row.memory_id for row in released if row.was_quarantined], reason=QUARANTINED)
     return [row.memory_id for row in released]
 
@@ -345,7 +345,7 @@ async def destroy_expired_of_all(session: Session, *, days: int) -> tuple[int, l
 
 async def count_kinds(session: Session, ids: Sequence[UUID]) -> tuple[Counter[str], int]:
     """Returns the numbers of these memories by kind, and how many of them are not live."""
-    rows = await session.rows(_KINDS, {"ids": list(ids)})
+    rows = await session.rows(_KINDS, {"ids": ids})
     return Counter(row.kind for row in rows), sum(not row.live for row in rows)
 
 
@@ -353,8 +353,8 @@ async def destroy(session: Session, ids: Sequence[UUID]) -> list[UUID]:
     """Destroys memories for good; returns those of a file or log, of which an empty row keeps the text from coming
     again."""
     await lock(session, ids)
-    blanked = await session.column(_BLANK, {"ids": list(ids)})
-    await session.execute(_DESTROY_THESE, {"ids": list(ids)})
+    blanked = await session.column(_BLANK, {"ids": ids})
+    await session.execute(_DESTROY_THESE, {"ids": ids})
     await links.forget_memories(session, blanked)
     await forget_memories(session, blanked)
     return blanked

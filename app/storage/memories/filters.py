@@ -273,8 +273,6 @@ def _clause(name: str, value: Any) -> str:  # noqa: ANN401 - of any filter
 
 def _as_value(value: Any) -> Any:  # noqa: ANN401 - of any filter
     match value:
-        case tuple():
-            return list(value)
         case datetime():
             return in_utc(value)
         case float():
@@ -378,7 +376,7 @@ async def facets(session: Session, *, limit: int) -> dict[str, list[Facet]]:
 async def neighbours(session: Session, ids: Sequence[UUID], *, distance: int, limit: int) -> dict[UUID, list[Memory]]:
     """Returns, for each of these memories, the live memories around it in its source, in their order."""
     found: dict[UUID, list[Memory]] = {memory_id: [] for memory_id in ids}
-    values = {"ids": list(ids), "distance": distance, "limit": limit * len(found)}
+    values = {"ids": ids, "distance": distance, "limit": limit * len(found)}
     for row in await session.rows(_NEIGHBOURS, values):
         found[row.center].append(memory_of(row))
     return found

@@ -154,7 +154,7 @@ async def locked_files(session: Session, titles: Mapping[str, str]) -> dict[str,
 
     `titles` are the files' titles by path. Two ingestions of a file wait for each other.
     """
-    found = _by_path(await session.rows(_LOCK, {"uris": list(titles)}))
+    found = _by_path(await session.rows(_LOCK, {"uris": titles}))
     missing = sorted(titles.keys() - found.keys())
     if not missing:
         return found
@@ -184,7 +184,7 @@ async def move_file(session: Session, file: KnownFile, *, uri: str, title: str, 
     """Gives a file that was moved its new path, title and tags."""
     given = {"source_id": file.source_id}
     await session.execute(_MOVE, {**given, "uri": uri, "old_uri": file.uri, "title": title})
-    await session.execute(_RETAG, {**given, "tags": list(tags)})
+    await session.execute(_RETAG, {**given, "tags": tags})
 
 
 async def entitle(session: Session, source_id: UUID, title: str) -> None:
@@ -204,18 +204,18 @@ async def retire_file(session: Session, source_id: UUID) -> None:
 
 async def forget_empty(session: Session, ids: Sequence[UUID]) -> list[str]:
     """Removes those of these sources that have no memory, not even a retired one; returns their titles."""
-    return await session.column(_FORGET_EMPTY, {"ids": list(ids)})
+    return await session.column(_FORGET_EMPTY, {"ids": ids})
 
 
 async def _park_chunks(session: Session, ids: Sequence[UUID]) -> None:
     """Takes memories out of the unique index of live memories until they are updated, so that they can swap places."""
     if ids:
-        await session.execute(_PARK, {"ids": list(ids)})
+        await session.execute(_PARK, {"ids": ids})
 
 
 async def titles_of(session: Session, ids: Sequence[UUID]) -> list[str]:
     """Returns the titles of the sources of these memories."""
-    return await session.column(_TITLES_OF, {"ids": list(ids)})
+    return await session.column(_TITLES_OF, {"ids": ids})
 
 
 async def place(session: Session, ordinals: Mapping[UUID, int]) -> None:
@@ -324,7 +324,7 @@ def _by_place(
 
 async def known_parts(session: Session, source_ids: Sequence[UUID], *, kind: str) -> list[KnownPart]:
     """Returns the memories of this kind in these sources, the retired ones included."""
-    rows = await session.rows(_PARTS, {"source_ids": list(source_ids), "kind": kind})
+    rows = await session.rows(_PARTS, {"source_ids": source_ids, "kind": kind})
     return [KnownPart(**row._asdict()) for row in rows]
 
 

@@ -172,7 +172,7 @@ async def get(session: Session, memory_id: UUID) -> Memory | None:
 
 async def read_all(session: Session, ids: Iterable[UUID]) -> dict[UUID, Memory]:
     """Returns these memories, live or retired, by id; those that were destroyed are missing."""
-    return {row.memory_id: memory_of(row) for row in await session.rows(_READ, {"ids": list(ids)})}
+    return {row.memory_id: memory_of(row) for row in await session.rows(_READ, {"ids": ids})}
 
 
 _fields_of = attrgetter(*Memory.__slots__)
@@ -210,7 +210,7 @@ async def lock(session: Session, ids: Collection[UUID]) -> int:
 
     Readers do not wait, and new references to the memories do not either.
     """
-    return await session.execute(_LOCK, {"ids": list(ids)}) if ids else 0
+    return await session.execute(_LOCK, {"ids": ids}) if ids else 0
 
 
 async def update(session: Session, rows: Sequence[MemoryRow], *, revive: bool = False) -> None:
@@ -235,7 +235,7 @@ async def retire(
     if not ids:
         return ()
     await lock(session, ids)
-    retired = await session.column(_RETIRE, {"ids": list(ids), "reason": reason, "over": list(over)})
+    retired = await session.column(_RETIRE, {"ids": ids, "reason": reason, "over": over})
     await links.forget_memories(session, ids)
     await forget_memories(session, ids)
     return retired

@@ -393,7 +393,7 @@ async def uncounted_of_all(session: Session) -> list[int]:
 
 async def forget_runs(session: Session, run_ids: Sequence[str]) -> None:
     """Removes the recalls of these runs, with their hits and sections."""
-    await session.execute(_FORGET_RUNS, {"run_ids": list(run_ids)})
+    await session.execute(_FORGET_RUNS, {"run_ids": run_ids})
 
 
 async def forget_user(session: Session, user: str) -> int:

@@ -125,7 +125,7 @@ async def ids_of_all(session: Session) -> list[int]:
 
 async def note_first_length(session: Session, ids: Sequence[UUID]) -> None:
     """Stores the mean length of these memories as the workspace's, if it has none yet."""
-    mean_length = await session.value(_FIRST_LENGTH, {"ids": list(ids)})
+    mean_length = await session.value(_FIRST_LENGTH, {"ids": ids})
     if mean_length is not None:
         await session.execute(_SET_FIRST_LENGTH, {"mean_length": mean_length})
 
