@@ -15,6 +15,7 @@ import numpy as np
 
 from app.foundation.models.local import LocalProvider
 from app.foundation.models.protocols import Chat, EmbeddingProvider, Matrix, Vector, Window
+from app.foundation.text.data import read_toml
 from app.settings import ProviderKind, Settings
 
 
@@ -26,26 +27,11 @@ class Prefixes(NamedTuple):
 
 
 NONE = Prefixes()
-_SEARCHING = Prefixes("Represent this sentence for searching relevant passages: ")
-_INSTRUCTED = "Instruct: Given a web search query, retrieve relevant passages that answer the query"
-_FAMILIES: tuple[tuple[re.Pattern[str], Prefixes], ...] = tuple(
-    (re.compile(rf"(?:^|/){name}", re.IGNORECASE), prefixes)
-    for name, prefixes in (
-        (r"snowflake-arctic-embed(?:2|-[ml]-v2)", Prefixes("query: ")),
-        (r"snowflake-arctic-embed", _SEARCHING),
-        (r"mxbai-embed-large", _SEARCHING),
-        (r"bge-(?:small|base|large)-en$", _SEARCHING),
-        (r"nomic-embed-text", Prefixes("search_query: ", "search_document: ")),
-        (r"(?:multilingual-)?e5-[\w-]*instruct", Prefixes(f"{_INSTRUCTED}\nQuery: ")),
-        (r"(?:multilingual-)?e5-(?:small|base|large)", Prefixes("query: ", "passage: ")),
-        (r"embedding-?gemma", Prefixes("task: search result | query: ", "title: none | text: ")),
-        (r"qwen3-embedding", Prefixes(f"{_INSTRUCTED}\nQuery:")),
-        (r"stella[-_]en", Prefixes(f"{_INSTRUCTED}.\nQuery: ")),
-    )
-)
-"""Families of models, by the beginning of the name after its owner's, and their prefixes; the first that fits counts.
-Each is from the model's card, as `docs/reference/figures.md` lists them. bge-*-v1.5 is left out: its card and fastembed
-call the prefix unnecessary."""
+_FAMILIES = [
+    (re.compile(rf"(?:^|/){family.pop('name')}", re.IGNORECASE), Prefixes(**family))
+    for family in read_toml("app.foundation.models", "prefixes.toml", dict[str, list[dict[str, str]]])["family"]
+]
+"""The families of models, each with its prefixes."""
 
 
 def prefixes_of(model: str) -> Prefixes:
