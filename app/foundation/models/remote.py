@@ -2,7 +2,7 @@
 
 import asyncio
 from base64 import b64decode
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from http import HTTPStatus
 
 import numpy as np
@@ -11,6 +11,7 @@ from openai import APIConnectionError, APIStatusError, AsyncOpenAI, OpenAIError
 from app.errors import EmbeddingUnavailable
 from app.foundation.models.protocols import Breaker, Matrix, Vector, Wait, Window
 from app.foundation.models.tokens import well_formed
+from app.foundation.text.passages import groups_within
 
 _OLLAMA_URL = "http://127.0.0.1:11434/v1"
 _BATCH_TEXTS = 128
@@ -97,7 +98,8 @@ class RemoteProvider:
             EmbeddingUnavailable: the provider gives no vectors.
         """
         try:
-            parts = [await self._vectors(batch) for batch in _batches(texts)]
+            batches = groups_within(map(len, texts), BATCH_CHARACTERS, count=_BATCH_TEXTS)
+            parts = [await self._vectors(texts[batch]) for batch in batches]
         except _Away:
             # A large batch may take too long where a query does not.
             self._breaker.doubt()
@@ -181,16 +183,3 @@ def _halves(texts: Sequence[str]) -> Sequence[Sequence[str]]:
     if len(texts) > 1:
         return texts[: len(texts) // 2], texts[len(texts) // 2 :]
     return ([texts[0][: len(texts[0]) // 2]],) if len(texts[0]) > LEAST_CHARACTERS else ()
-
-
-def _batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:
-    batch: list[str] = []
-    characters = 0
-    for text in texts:
-        if batch and (len(batch) == _BATCH_TEXTS or characters + len(text) > BATCH_CHARACTERS):
-            yield batch
-            batch, characters = [], 0
-        batch.append(text)
-        characters += len(text)
-    if batch:
-        yield batch

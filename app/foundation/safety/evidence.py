@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from app.foundation.safety.rules import PACKAGE, Span, fold, linear
 from app.foundation.text.data import read_toml
+from app.foundation.text.passages import groups_within
 
 _BUCKETS_BITS = 18
 BUCKETS = 1 << _BUCKETS_BITS
@@ -159,19 +160,8 @@ def wording_scores(texts: Sequence[str], starts: Sequence[Sequence[int]]) -> lis
 
     Texts are read together, because a step of numpy's takes longer to begin than to read a paragraph.
     """
-    return [score for first, after in _portions(texts) for score in _scores(texts[first:after], starts[first:after])]
-
-
-def _portions(texts: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yields the first text and the one after the last of portions of about _PORTION characters."""
-    first, characters = 0, 0
-    for place, text in enumerate(texts):
-        if place > first and characters + len(text) > _PORTION:
-            yield first, place
-            first, characters = place, 0
-        characters += len(text)
-    if texts:
-        yield first, len(texts)
+    portions = groups_within(map(len, texts), _PORTION)
+    return [score for portion in portions for score in _scores(texts[portion], starts[portion])]
 
 
 def _scores(texts: Sequence[str], starts: Sequence[Sequence[int]]) -> list[NDArray[np.float64]]:

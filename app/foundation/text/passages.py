@@ -171,16 +171,19 @@ def lines_of(text: str) -> list[str]:
 
 def pack_pieces(pieces: Sequence[str], counts: Sequence[int], room: int, separator: str) -> Iterator[str]:
     """Joins neighbouring pieces as long as they fit into `room` tokens; each piece fits by itself."""
-    group: list[str] = []
-    used = 0
-    for piece, count in zip(pieces, counts, strict=True):
-        if group and used + count > room:
-            yield separator.join(group)
-            group, used = [], 0
-        group.append(piece)
-        used += count
-    if group:
-        yield separator.join(group)
+    return (separator.join(pieces[group]) for group in groups_within(counts, room))
+
+
+def groups_within(sizes: Iterable[int], most: int, *, count: int | None = None) -> Iterator[slice]:
+    """Yields groups of neighbours, at most `count` in each, whose sizes add up to `most` at most, or one of more."""
+    start = end = used = 0
+    for size in sizes:
+        if end > start and (used + size > most or end - start == count):
+            yield slice(start, end)
+            start, used = end, 0
+        end, used = end + 1, used + size
+    if end > start:
+        yield slice(start, end)
 
 
 def split_prose(text: str, room: int, counter: Counter) -> list[str]:

@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate, chain, islice
+from itertools import chain, islice
 from typing import NamedTuple, TypeAlias
 
 from app.foundation.models.late import TokenCodes
 from app.foundation.models.protocols import EmbeddingProvider, Matrix, Window, embed_tokens
-from app.foundation.text.passages import overlapping, passages_of
+from app.foundation.text.passages import groups_within, overlapping, passages_of
 from app.storage.index.indexing import PendingText
 from app.storage.index.vectors import PassageVector, as_literals, embedded_text, packed_parts, packed_tokens
 
@@ -92,8 +92,8 @@ def portion(batch: Sequence[PendingText], size: int) -> Sequence[PendingText]:
 
     A batch of long texts would take minutes, in which newer memories wait for their vectors.
     """
-    sizes = accumulate(min(len(item.body) // _PASSAGE_CHARACTERS + 1, MOST_PASSAGES) for item in batch)
-    return batch[: max(1, sum(total <= size for total in sizes))]
+    sizes = (min(len(item.body) // _PASSAGE_CHARACTERS + 1, MOST_PASSAGES) for item in batch)
+    return batch[next(groups_within(sizes, size), slice(0))]
 
 
 async def embed_passages(provider: EmbeddingProvider, texts: Sequence[Cuts]) -> list[Sequence[PassageVector]]:
@@ -141,13 +141,5 @@ def _tokens(first: PendingPassage, tokens: Sequence[TokenCodes | None], places: 
 
 
 def groups(texts: Sequence[Cuts], size: int) -> Iterator[slice]:
-    """Yields neighbouring texts that together have at most `size` passages, or one text of more."""
-    start, used = 0, 0
-    for place, cuts in enumerate(texts):
-        count = sum(len(cut.embedded_texts) for cut in cuts)
-        if place > start and used + count > size:
-            yield slice(start, place)
-            start, used = place, 0
-        used += count
-    if start < len(texts):
-        yield slice(start, len(texts))
+    """Returns groups of neighbouring texts that together have at most `size` passages, or one text of more."""
+    return groups_within((sum(len(cut.embedded_texts) for cut in cuts) for cuts in texts), size)

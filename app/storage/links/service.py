@@ -5,13 +5,13 @@ import math
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import NamedTuple
 from uuid import UUID
 
 from app.errors import InvalidInput, NotFound, check
 from app.foundation.db.database import Database, again_after_deadlock
 from app.foundation.db.session import Across
+from app.foundation.text.passages import groups_within
 from app.storage.index import models, vectors
 from app.storage.index.indexing import VECTORS, WORDS, leave_links
 from app.storage.links import lookup, store
@@ -76,12 +76,6 @@ async def _pending(across: Across, step: str, *, without: Collection[int] = ()) 
         return await lookup.pending_workspace(session, step, without=without)
 
 
-def _together(pending: Sequence[LinkText]) -> Sequence[LinkText]:
-    """Returns the first texts, at least one, of at most _BATCH_CHARACTERS together."""
-    ends = accumulate(len(item.body) for item in pending)
-    return pending[: max(1, sum(end <= _BATCH_CHARACTERS for end in ends))]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinksGiven:
     """The outcome of given links, each of which is in one of the first three counts, or of a link taken back."""
@@ -138,7 +132,8 @@ class Links:
 
     async def _link_by_words(self, workspace_id: int) -> int:
         async with self.database.session(workspace_id, transaction=False) as session:
-            batch = _together(await lookup.pending_texts(session, BATCH))
+            pending = await lookup.pending_texts(session, BATCH)
+        batch = pending[next(groups_within((len(item.body) for item in pending), _BATCH_CHARACTERS), slice(0))]
         readings = await asyncio.to_thread(read, batch)
         # Titles are committed before texts are searched: of two concurrent calls, at least one sees the other's titles.
         await again_after_deadlock(lambda: self._write_titles(workspace_id, readings))
