@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -26,16 +25,14 @@ _KEY = re.compile(r"PRIMARY KEY \(([^)]*)\)")
 _REFERENCE = re.compile(r"FOREIGN KEY \(([^)]*)\)\s+REFERENCES (\w+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(NamedTuple):
     """A foreign key: these columns are the primary key of another table."""
 
     columns: tuple[str, ...]
     table: str
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(NamedTuple):
     """A table of the schema."""
 
     name: str

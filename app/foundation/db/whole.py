@@ -5,9 +5,8 @@ A new table with a workspace takes part by itself.
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import psycopg
@@ -86,8 +85,7 @@ _UNKNOWN = "simple"
 """The language of a workspace whose dump names none."""
 
 
-@dataclass(frozen=True, slots=True)
-class DumpedTable:
+class DumpedTable(NamedTuple):
     """The columns of one table that a dump has."""
 
     table: str

@@ -9,9 +9,9 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 from app.errors import ConfigurationError, DatabaseUnavailable
 from app.foundation.db.pool import LOGIN
@@ -42,8 +42,7 @@ _APPEND = 'printf %s "$2" >> "$1"'
 _WRITE_PAIRS = 'while [ $# -gt 0 ]; do printf %s "$2" | cat > "$1.new" && mv -f "$1.new" "$1" || exit 1; shift 2; done'
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Account:
+class _Account(NamedTuple):
     """The account that runs Postgres."""
 
     uid: int

@@ -75,8 +75,7 @@ def _steps(changes: Sequence[Change], length: int) -> Iterable[_Step]:
     yield length - last, length - last
 
 
-@dataclass(frozen=True, slots=True)
-class Pieces:
+class Pieces(NamedTuple):
     """Texts from several places of the original, joined by line breaks."""
 
     text: str

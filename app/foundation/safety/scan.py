@@ -5,8 +5,8 @@ import functools
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import islice
+from typing import NamedTuple
 
 from app.foundation.safety import readings
 from app.foundation.safety.evidence import SuspectSentence, evidence, weights
@@ -29,8 +29,7 @@ WEAK_SIGNS = "weak-signs"
 """Name of the rule that adds up weak signs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(NamedTuple):
     """An instruction to the reader, or characters that hide one."""
 
     rule: str
@@ -158,7 +157,7 @@ def _by_rules(page: ScannedText) -> list[Finding]:
 
 def without_refusal(finding: Finding) -> Finding:
     """Returns a finding that refuses nothing: what it was found in is kept, and stands in no history."""
-    return replace(finding, severity=SUSPECT) if finding.severity == BLOCK else finding
+    return finding._replace(severity=SUSPECT) if finding.severity == BLOCK else finding
 
 
 def _by_weak_signs(pages: Sequence[ScannedText]) -> list[list[Finding]]:

@@ -9,7 +9,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import re2  # type: ignore[import-untyped] # the package has no types
 import structlog
@@ -164,8 +164,7 @@ T = TypeVar("T")
 logger = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Masked:
+class Masked(NamedTuple):
     """A text without its secrets, and the kinds of secrets that it had."""
 
     text: str

@@ -4,7 +4,6 @@ import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import sentencex  # type: ignore[import-untyped] # the package has no types
@@ -164,8 +163,7 @@ it cut 39 of 1,732 lines of reports differently, most of them within emphasis or
 "`./hello.py`")."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sentence:
+class Sentence(NamedTuple):
     """A sentence, an item of a list or a row of a table."""
 
     text: str

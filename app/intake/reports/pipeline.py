@@ -144,7 +144,7 @@ async def _plan(session: Session, files: Sequence[Prepared], known: Mapping[str,
 
 async def _note(session: Session, workspace: Workspace, plan: _Plan) -> None:
     held = [
-        replace(plan.sources[uri], content_hash=file.content_hash, title=file.title)
+        plan.sources[uri]._replace(content_hash=file.content_hash, title=file.title)
         for uri, file in plan.changed.items()
     ]
     await sources.keep_files(session, held)

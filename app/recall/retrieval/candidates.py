@@ -53,8 +53,7 @@ TAGGED = "m.memory_id = ANY(ARRAY(SELECT priors_tagged(%(tags)s::text[], NULL)))
 """The condition of tags by their index, which a plain condition cannot use under row-level security."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Survey:
+class Survey(NamedTuple):
     """The state of a workspace that must be known before the arms are asked."""
 
     workspace_id: int

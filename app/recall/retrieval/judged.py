@@ -1,7 +1,7 @@
 """Shows, before an agent acts, what a judge marked the earlier versions of its case down for."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 from msgspec import Struct
@@ -48,8 +48,7 @@ class JudgedIssue(Struct, frozen=True, kw_only=True, rename={"issue_id": "id"}):
     """The fault, its state, and the score that it cost."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedCase:
+class PlannedCase(NamedTuple):
     """The case that a plan continues."""
 
     history: CaseHistory

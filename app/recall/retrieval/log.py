@@ -95,8 +95,7 @@ class UnloggedRecall:
         return self.workspace.workspace_id != UNMADE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunSection:
+class RunSection(NamedTuple):
     """A stored section, which continues the earlier ones of its run."""
 
     kept: tuple[UUID, ...]

@@ -1,7 +1,7 @@
 """The SQL of the lexical index, which BM25 scores, and of the queues of memories without a vector or without links."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 from app.foundation.db.session import EMBED, LINK, STATISTICS, Session
@@ -237,8 +237,7 @@ async def inform_planner(session: Session) -> None:
         await session.execute(f"ANALYZE (SKIP_LOCKED) {table} (workspace_id)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PendingText:
+class PendingText(NamedTuple):
     """A memory that lacks a vector, and its text to embed."""
 
     workspace_id: int
@@ -285,8 +284,7 @@ async def pending_texts(
     """
     condition, direction = ("true", "DESC") if of_all else (OWN if ids is None else THESE, "ASC")
     statement = _PENDING_TEXTS.format(condition=condition, direction=direction)
-    rows = await session.rows(statement, {"limit": limit, "ids": list(ids or ())})
-    return [PendingText(**row._asdict()) for row in rows]
+    return [PendingText(*row) for row in await session.tuples(statement, {"limit": limit, "ids": ids or ()})]
 
 
 async def pending_count(session: Session) -> int:

@@ -202,7 +202,7 @@ async def lacking_of_all(
         " ORDER BY workspace_id DESC, memory_id DESC LIMIT %(limit)s"
     )
     place = {} if before is None else {"workspace_id": before[0], "memory_id": before[1]}
-    return [PendingText(**row._asdict()) for row in await session.rows(statement, {**place, "limit": limit})]
+    return [PendingText(*row) for row in await session.tuples(statement, {**place, "limit": limit})]
 
 
 async def nearest_of(

@@ -100,7 +100,7 @@ async def more_pending(session: Session, count: int) -> bool:
 async def pending_texts(session: Session, limit: int) -> list[LinkText]:
     """Returns memories that are pending to be linked by their words, oldest first."""
     given = {"step": WORDS, "limit": limit, "characters": READ_CHARACTERS}
-    return [LinkText(**row._asdict()) for row in await session.rows(_PENDING_TEXTS, given)]
+    return [LinkText(*row) for row in await session.tuples(_PENDING_TEXTS, given)]
 
 
 async def pending_vectors(session: Session, limit: int) -> dict[UUID, int]:
@@ -110,13 +110,13 @@ async def pending_vectors(session: Session, limit: int) -> dict[UUID, int]:
 
 async def tasks(session: Session, ids: Collection[UUID]) -> list[Task]:
     """Returns the tasks of these observations, of the newest, and of those with exactly these tasks, newest first."""
-    return [Task(*row) for row in await session.rows(_TASKS, {"ids": ids, "limit": TASKS_COMPARED})]
+    return [Task(*row) for row in await session.tuples(_TASKS, {"ids": ids, "limit": TASKS_COMPARED})]
 
 
 async def texts(session: Session, ids: Collection[UUID]) -> dict[UUID, LinkText]:
     """Returns the live memories among these, by id."""
-    rows = await session.rows(_TEXTS, {"ids": ids, "characters": READ_CHARACTERS})
-    return {row.memory_id: LinkText(**row._asdict()) for row in rows}
+    rows = await session.tuples(_TEXTS, {"ids": ids, "characters": READ_CHARACTERS})
+    return {row[0]: LinkText(*row) for row in rows}
 
 
 async def having(session: Session, phrases: Sequence[Phrase]) -> list[list[UUID]]:

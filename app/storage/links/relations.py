@@ -203,8 +203,7 @@ def _begins_a_name(word: str) -> bool:
     return first.isupper() or first.isdigit() or first.lower() == first.upper()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkText:
+class LinkText(NamedTuple):
     """The text by which a memory is linked."""
 
     memory_id: UUID

@@ -76,8 +76,7 @@ def says_no_more(text: str, known: str) -> bool:
     return resemblance(shingles(text), shingles(known)) >= _NEAR_SHARE and adds_nothing(text, known)
 
 
-@dataclass(frozen=True, slots=True)
-class Residual:
+class Residual(NamedTuple):
     """A text without its echoes."""
 
     text: str

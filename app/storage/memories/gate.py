@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import msgspec
@@ -230,10 +229,10 @@ def _scan_fields(text: _Readable, findings: Sequence[Finding]) -> Iterator[tuple
         if not text.start:
             yield text.field, finding
         elif finding.start < (title := text.start - len(_SEAM)):
-            yield "title", replace(finding, end=min(finding.end, title))
+            yield "title", finding._replace(end=min(finding.end, title))
         else:
             start = max(finding.start - text.start, 0)
-            yield text.field, replace(finding, start=start, end=finding.end - text.start)
+            yield text.field, finding._replace(start=start, end=finding.end - text.start)
 
 
 def instruction_in(name: str) -> Finding | None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Annotated, Any, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, get_args
 from uuid import UUID
 
 from msgspec import Meta, Struct, structs
@@ -206,8 +206,7 @@ class MemoryRow:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Objection:
+class Objection(NamedTuple):
     """The reason not to store a memory."""
 
     message: str

@@ -2,13 +2,14 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from msgspec import structs
 
-from app.foundation.db.session import Row, Session
+from app.foundation.db.session import Session
 from app.storage.index.indexing import OWN, THESE, index_words
 from app.storage.links import store as links
 from app.storage.links.relations import SUPERSEDES, Link
@@ -38,7 +39,7 @@ FROM sources s WHERE s.workspace_id = %(workspace_id)s {kind} {before}
 ORDER BY s.created_at DESC, s.source_id DESC LIMIT %(limit)s
 """
 
-_SELECT = "SELECT source_id, uri, title, content_hash, retired_at IS NULL AS live FROM sources"
+_SELECT = "SELECT source_id, uri, title, coalesce(content_hash, ''), retired_at IS NULL FROM sources"
 
 _KNOWN = f"""
 {_SELECT} WHERE workspace_id = %(workspace_id)s AND kind = 'report' AND content_hash IS NOT NULL
@@ -95,8 +96,7 @@ WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = given.memory_id
 _FORGET_USER = "DELETE FROM sources WHERE workspace_id = %(workspace_id)s AND user_id = %(user)s RETURNING kind"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownFile:
+class KnownFile(NamedTuple):
     """A report file that was ingested before."""
 
     source_id: UUID
@@ -146,7 +146,7 @@ async def page(
 
 async def known_files(session: Session, uri: str | None = None) -> list[KnownFile]:
     """Returns all report files that were ever ingested, or those of this path, the retired ones first."""
-    return [_file_of(row) for row in await session.rows(_KNOWN, {"uri": uri})]
+    return [KnownFile(*row) for row in await session.tuples(_KNOWN, {"uri": uri})]
 
 
 async def locked_files(session: Session, titles: Mapping[str, str]) -> dict[str, KnownFile]:
@@ -154,29 +154,25 @@ async def locked_files(session: Session, titles: Mapping[str, str]) -> dict[str,
 
     `titles` are the files' titles by path. Two ingestions of a file wait for each other.
     """
-    found = _by_path(await session.rows(_LOCK, {"uris": titles}))
+    found = _by_path(await session.tuples(_LOCK, {"uris": titles}))
     missing = sorted(titles.keys() - found.keys())
     if not missing:
         return found
     await _insert(session, [SourceReference(kind="report", uri=uri, title=titles[uri]) for uri in missing])
-    return found | _by_path(await session.rows(_LOCK, {"uris": missing}))
+    return found | _by_path(await session.tuples(_LOCK, {"uris": missing}))
 
 
-def _by_path(rows: Iterable[Row]) -> dict[str, KnownFile]:
+def _by_path(rows: Iterable[Sequence[Any]]) -> dict[str, KnownFile]:
     """Returns, for each path, its live source, or else the source that was retired last."""
     files: dict[str, KnownFile] = {}
-    for row in rows:
-        files.setdefault(row.uri, _file_of(row))
+    for file in map(KnownFile._make, rows):
+        files.setdefault(file.uri, file)
     return files
-
-
-def _file_of(row: Row) -> KnownFile:
-    return KnownFile(**{**row._asdict(), "content_hash": bytes(row.content_hash or b"")})
 
 
 async def keep_files(session: Session, files: Sequence[KnownFile]) -> None:
     """Notes that these sources are live, hold this content and have these titles."""
-    rows = [{**asdict(file), "content_hash": as_bytea(file.content_hash)} for file in files]
+    rows = [file._asdict() | {"content_hash": as_bytea(file.content_hash)} for file in files]
     await session.execute(_KEEP, {"rows": as_json(rows)})
 
 
@@ -259,8 +255,7 @@ class KnownPart:
     """True if a person released it from quarantine."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Matching:
+class Matching(NamedTuple):
     """The changes after which the stored parts are the present ones."""
 
     kept: tuple[tuple[KnownPart, MemoryRow], ...]
@@ -324,8 +319,7 @@ def _by_place(
 
 async def known_parts(session: Session, source_ids: Sequence[UUID], *, kind: str) -> list[KnownPart]:
     """Returns the memories of this kind in these sources, the retired ones included."""
-    rows = await session.rows(_PARTS, {"source_ids": source_ids, "kind": kind})
-    return [KnownPart(**row._asdict()) for row in rows]
+    return await session.rows_as(KnownPart, _PARTS, {"source_ids": source_ids, "kind": kind})
 
 
 async def carry_out(session: Session, matching: Matching) -> list[MemoryRow]:
