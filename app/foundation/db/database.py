@@ -60,6 +60,15 @@ class Database:
                 async with _commit_at_end(session) if scope.transaction else nullcontext():
                     yield session
 
+    async def transact(self, workspace: WorkspaceScope | int, work: Callable[[Session], Awaitable[T]]) -> T:
+        """Does work in one transaction of a workspace, and again if Postgres ended that to resolve a deadlock."""
+
+        async def attempt() -> T:
+            async with self.session(workspace) as session:
+                return await work(session)
+
+        return await again_after_deadlock(attempt)
+
     @asynccontextmanager
     async def across(self, *, transaction: bool = True) -> AsyncIterator[Session]:
         """Opens a session that sees all workspaces, as the owner of the tables. For `operations/` and the worker.

@@ -3,7 +3,7 @@
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -20,7 +20,7 @@ from app.storage.index.embedding import cut, embed_passages, groups, portion
 from app.storage.index.following import FollowingProvider, provider_of_model
 from app.storage.index.indexing import BATCH, PendingText
 from app.storage.index.models import StoredModel
-from app.storage.index.vectors import Passages, by_workspace
+from app.storage.index.vectors import by_workspace
 from app.storage.tenants import store as workspaces
 from app.storage.tenants.workspace import UNMADE, Workspace
 
@@ -244,7 +244,8 @@ class Embedder:
             found = await embed_passages(speaker, [parts for _, parts in group]) if group else []
             for workspace_id, own in by_workspace(written, found).items():
                 hashes = {item.memory_id: item.content_hash for item in written if item.workspace_id == workspace_id}
-                if not await again_after_deadlock(partial(self._write, model, workspace_id, own, hashes)):
+                write = partial(vectors.write, model=model, found=own, hashes=hashes)
+                if not await self.database.transact(workspace_id, write):
                     return done
             done += len(group)
         return done
@@ -258,12 +259,6 @@ class Embedder:
                 found = await indexing.pending_among(session, ids, partial=True)
             places.update((workspace_id, memory_id) for memory_id in found)
         return places
-
-    async def _write(
-        self, model: StoredModel, workspace_id: int, found: Mapping[UUID, Passages], hashes: Mapping[UUID, bytes]
-    ) -> bool:
-        async with self.database.session(workspace_id) as session:
-            return await vectors.write(session, model, found, hashes=hashes)
 
 
 def _place(item: PendingText) -> _Place:

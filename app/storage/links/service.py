@@ -5,12 +5,13 @@ import math
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 from uuid import UUID
 
 from app.errors import InvalidInput, NotFound, check
-from app.foundation.db.database import Database, again_after_deadlock
-from app.foundation.db.session import Across
+from app.foundation.db.database import Database
+from app.foundation.db.session import Across, Session
 from app.foundation.text.passages import groups_within
 from app.storage.index import models, vectors
 from app.storage.index.indexing import VECTORS, WORDS, leave_links
@@ -99,6 +100,18 @@ def _reasons(links: Sequence[Link]) -> Iterator[str]:
             yield f"links[{place}].weight: must be from {LEAST_WEIGHT} to 1"
 
 
+async def _write_links(
+    session: Session, batch: Sequence[LinkText], mentions: Mapping[UUID, Sequence[UUID]], others: Others
+) -> None:
+    """Writes the links, except those of texts that have changed meanwhile and are queued again."""
+    asked = {item.memory_id: item.asked for item in batch}
+    changed = asked.keys() - await leave_links(session, asked, step=WORDS)
+    current = {memory_id: named for memory_id, named in mentions.items() if memory_id not in changed}
+    await store.write_mentions(session, current)
+    await store.remove(session, others.common)
+    await store.add(session, [link for link in (*others.sharing, *others.tasks) if changed.isdisjoint(link[:2])])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Links:
     """Gives, takes back and finds links."""
@@ -136,15 +149,13 @@ class Links:
         batch = pending[next(groups_within((len(item.body) for item in pending), _BATCH_CHARACTERS), slice(0))]
         readings = await asyncio.to_thread(read, batch)
         # Titles are committed before texts are searched: of two concurrent calls, at least one sees the other's titles.
-        await again_after_deadlock(lambda: self._write_titles(workspace_id, readings))
+        titles = {memory_id: reading.own for memory_id, reading in readings.items()}
+        await self.database.transact(workspace_id, partial(store.write_titles, keys=titles))
         others = await self._others(workspace_id, batch, readings)
         mentions = await self._mentions(workspace_id, {**others.naming, **readings})
-        await again_after_deadlock(lambda: self._write(workspace_id, batch, mentions, others))
+        write = partial(_write_links, batch=batch, mentions=mentions, others=others)
+        await self.database.transact(workspace_id, write)
         return len(batch)
-
-    async def _write_titles(self, workspace_id: int, readings: Mapping[UUID, Mentions]) -> None:
-        async with self.database.session(workspace_id) as session:
-            await store.write_titles(session, {memory_id: reading.own for memory_id, reading in readings.items()})
 
     async def _others(self, workspace_id: int, batch: Sequence[LinkText], readings: Mapping[UUID, Mentions]) -> Others:
         """Returns the stored texts that name a title of the batch, or share a rare name with it."""
@@ -172,24 +183,6 @@ class Links:
             for memory_id, item in texts.items()
         }
 
-    async def _write(
-        self,
-        workspace_id: int,
-        batch: Sequence[LinkText],
-        mentions: Mapping[UUID, Sequence[UUID]],
-        others: Others,
-    ) -> None:
-        """Writes the links, except those of texts that have changed meanwhile and are queued again."""
-        asked = {item.memory_id: item.asked for item in batch}
-        async with self.database.session(workspace_id) as session:
-            changed = asked.keys() - await leave_links(session, asked, step=WORDS)
-            current = {memory_id: named for memory_id, named in mentions.items() if memory_id not in changed}
-            await store.write_mentions(session, current)
-            await store.remove(session, others.common)
-            await store.add(
-                session, [link for link in (*others.sharing, *others.tasks) if changed.isdisjoint(link[:2])]
-            )
-
     async def _link_by_vectors(self, workspace_id: int) -> None:
         """Links a batch by its vectors. If another model is served by then, its vectors queue the memories again."""
         async with self.database.session(workspace_id) as session:
@@ -202,12 +195,11 @@ class Links:
         links = {(max(pair), min(pair)): similarity for *pair, similarity in found}
         similar = [Link(newer, older, SIMILAR, min(1.0, weight)) for (newer, older), weight in links.items()]
 
-        async def attempt() -> None:
-            async with self.database.session(workspace_id) as session:
-                changed = asked.keys() - await leave_links(session, asked, step=VECTORS)
-                await store.add(session, [link for link in similar if changed.isdisjoint(link[:2])])
+        async def write(session: Session) -> None:
+            changed = asked.keys() - await leave_links(session, asked, step=VECTORS)
+            await store.add(session, [link for link in similar if changed.isdisjoint(link[:2])])
 
-        await again_after_deadlock(attempt)
+        await self.database.transact(workspace_id, write)
 
     async def give(self, workspace: Workspace, links: Sequence[Link]) -> LinksGiven:
         """Links memories, all in one transaction; a known link takes the new weight, so a call may be repeated.
@@ -223,17 +215,14 @@ class Links:
         check(_reasons(links))
         wanted = {link[:3]: link for link in links}
 
-        async def attempt() -> LinksGiven:
-            async with self.database.session(workspace) as session:
-                ids = {memory_id for link in links for memory_id in link[:2]}
-                if missing := ids - await store.linkable_memories(session, ids):
-                    raise NotFound(
-                        f"there is no memory {min(missing)} in workspace {workspace.name}, so nothing is linked"
-                    )
-                created, updated = await store.add(session, list(wanted.values()))
-                return LinksGiven(created=created, updated=updated, unchanged=len(links) - created - updated)
+        async def write(session: Session) -> LinksGiven:
+            ids = {memory_id for link in links for memory_id in link[:2]}
+            if missing := ids - await store.linkable_memories(session, ids):
+                raise NotFound(f"there is no memory {min(missing)} in workspace {workspace.name}, so nothing is linked")
+            created, updated = await store.add(session, list(wanted.values()))
+            return LinksGiven(created=created, updated=updated, unchanged=len(links) - created - updated)
 
-        return await again_after_deadlock(attempt)
+        return await self.database.transact(workspace, write)
 
     async def take_back(self, workspace: Workspace, link: Link) -> int:
         """Removes a link, and returns how many were stored: 1 or 0.
