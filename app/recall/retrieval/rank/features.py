@@ -2,48 +2,26 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
-from functools import cache
 from itertools import starmap
 from math import exp, sqrt
-from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeVar
-
-import msgspec
 
 from app.foundation.text.data import read_toml
 from app.foundation.text.words import Wording, wording
 
-
-class Weight(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """A number that the ranking uses, and where it comes from."""
-
-    value: float
-    unit: str
-    does: str
-    measured: str
-    """The section of benchmarks/retrieval.md."""
-    date: date
-    """The day of the measurement."""
-    brings: Mapping[str, tuple[float, ...]] = msgspec.field(default_factory=dict)
-    """Points of recall@5, and @10 where it was measured, that are lost without it, by development set."""
-
-
-@cache
-def weights() -> Mapping[str, Mapping[str, Weight]]:
-    """Returns the weights by part and name, like `blend` and `lexical`."""
-    return read_toml("app.recall.retrieval.rank", "weights.toml", dict[str, dict[str, Weight]])
+WEIGHTS = read_toml("app.recall.retrieval.rank", "weights.toml", dict[str, dict[str, dict[str, Any]]])
+"""The numbers that the ranking uses, by part and name, like `blend` and `lexical`, and where they come from."""
 
 
 def values(part: str) -> Mapping[str, float]:
     """Returns the numbers of a part by name."""
-    return {name: weight.value for name, weight in weights()[part].items()}
+    return {name: weight["value"] for name, weight in WEIGHTS[part].items()}
 
 
 _SOURCE_STRIDE = 2**33
 """Distance between the numbers of two sources' places: more than the largest ordinal (2**31 - 1) and its neighbours."""
 _IN_USE = values("blend")
-SPREADING: Mapping[str, float] = MappingProxyType(values("links"))
+SPREADING: Mapping[str, float] = values("links")
 """Share of a seed's evidence that one link spreads, by relation. `similar` has none, because it costs half a point."""
 
 
