@@ -101,7 +101,9 @@ async def insert(session: Session, model: StoredModel, found: Mapping[UUID, Pass
     A first vector that was stored without its end, its parts or its tokens stays as it is, and gains them.
     """
     rows = [(memory_id, place, *part) for memory_id, parts in found.items() for place, part in enumerate(parts)]
-    ids, passages, literals, starts, ends, parts, tokens = zip(*rows, strict=True) if rows else [()] * 7
+    if not rows:
+        return []
+    columns = ("ids", "passages", "vectors", "starts", "ends", "parts", "tokens")
     written = await session.tuples(
         f"""
         INSERT INTO {model.partition} (workspace_id, memory_id, model_id, passage, starts, ends, embedding, parts,
@@ -122,15 +124,7 @@ async def insert(session: Session, model: StoredModel, found: Mapping[UUID, Pass
             OR ({model.partition}.tokens IS NULL AND EXCLUDED.tokens IS NOT NULL)
         RETURNING memory_id, passage = 0 AND xmax = 0
         """,  # noqa: S608 - numbers only
-        {
-            "ids": [*ids],
-            "passages": [*passages],
-            "starts": [*starts],
-            "ends": [*ends],
-            "vectors": [*literals],
-            "parts": [*parts],
-            "tokens": [*tokens],
-        },
+        dict(zip(columns, zip(*rows, strict=True), strict=True)),
     )
     return [memory_id for memory_id, is_new in written if is_new]
 

@@ -62,26 +62,21 @@ class _Part(NamedTuple):
         return "" if (self.same > after[0]) == (direction == "asc") else None
 
 
-_CREATED, _OCCURRED = _Part("m.created_at", "timestamptz"), _Part(_MOMENT, "timestamptz")
 _SCORED = _Part("m.final_score", "real", "m.final_score IS NOT NULL")
 _UP, _DOWN = (_Part("m.quality", "float8::smallint", condition) for condition in (_RATED_UP, _RATED_DOWN))
 _UNRATED = _Part("m.quality", "smallint", "m.quality = 0", same=0)
-_RETIRED_AT = _Part("m.valid_until", "timestamptz")
-_WORST = _Part("(m.quality + CASE WHEN m.final_score IS NULL THEN 0.99 ELSE m.final_score / 20 END)::real", "real")
-"""By quality, and those of one quality by score; unjudged ones come last."""
 _UNJUDGED_BELOW, _UNJUDGED_ABOVE = (
     _Part(f"{score}::real", "real", "m.final_score IS NULL", same=score) for score in (-1, 11)
 )
 """Unjudged memories come last in both directions."""
-_ORDERS = {
-    ("created", "desc"): (_CREATED,),
-    ("created", "asc"): (_CREATED,),
-    ("occurred", "desc"): (_OCCURRED,),
-    ("occurred", "asc"): (_OCCURRED,),
-    ("retired", "desc"): (_RETIRED_AT,),
-    ("retired", "asc"): (_RETIRED_AT,),
-    ("worst", "desc"): (_WORST,),
-    ("worst", "asc"): (_WORST,),
+_WHOLE = {
+    "created": _Part("m.created_at", "timestamptz"),
+    "occurred": _Part(_MOMENT, "timestamptz"),
+    "retired": _Part("m.valid_until", "timestamptz"),
+    # By quality, and those of one quality by score; unjudged ones come last.
+    "worst": _Part("(m.quality + CASE WHEN m.final_score IS NULL THEN 0.99 ELSE m.final_score / 20 END)::real", "real"),
+}
+_ORDERS = {(sort, direction): (part,) for sort, part in _WHOLE.items() for direction in ("desc", "asc")} | {
     ("score", "desc"): (_SCORED, _UNJUDGED_BELOW),
     ("score", "asc"): (_SCORED, _UNJUDGED_ABOVE),
     ("quality", "desc"): (_UP, _UNRATED, _DOWN),

@@ -92,12 +92,13 @@ def _result_of(outcomes: Sequence[_Outcome], counts: Counter[str]) -> Remembered
 
 def _incomparable(item: Screened, model: StoredModel | None) -> Objection | None:
     """Returns the objection to a vector that cannot be compared with those of `model`."""
-    given = item.memory.embedding
-    reason = None if given is None else _reason_not_to_compare(given, model)
+    reason = _reason_not_to_compare(item.memory.embedding, model)
     return None if reason is None else Objection(message=f"embedding.{reason}", code=INVALID)
 
 
-def _reason_not_to_compare(given: GivenVector, model: StoredModel | None) -> str | None:
+def _reason_not_to_compare(given: GivenVector | None, model: StoredModel | None) -> str | None:
+    if given is None:
+        return None
     if model is None:
         return "model: no model's vectors are served, so none are taken; leave the embedding out"
     if given.model != model.name:
@@ -176,13 +177,10 @@ class WriteGate:
     async def _stored_batches(
         self, workspace: Workspace, batches: AsyncIterator[Sequence[NewMemory]], *, known_first: bool = False
     ) -> AsyncGenerator[tuple[Sequence[_Outcome], Counter[str]]]:
-        async with aclosing(_ahead(self._screened_batches(batches))) as coming:
+        screened = (await asyncio.to_thread(self._screen, batch) async for batch in batches)
+        async with aclosing(_ahead(screened)) as coming:
             async for batch in coming:
                 yield await self._store_screened(workspace, batch, known_first=known_first)
-
-    async def _screened_batches(self, batches: AsyncIterator[Sequence[NewMemory]]) -> AsyncIterator[Sequence[Screened]]:
-        async for batch in batches:
-            yield await asyncio.to_thread(self._screen, batch)
 
     def _screen(self, memories: Sequence[NewMemory]) -> Sequence[Screened]:
         """Returns memories after the gate, with the tokens of those that passed it."""
