@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -70,23 +69,21 @@ SILENT = "SET LOCAL priors.audit = 'off'"
 """Lets the triggers write nothing in this transaction: what a load writes has one entry."""
 
 
-AUDITED: Mapping[str, Sequence[str]] = MappingProxyType(
-    {
-        "api_keys": ("key_id",),
-        "memories": ("memory_id",),
-        "observations": ("memory_id",),
-        "sources": ("source_id",),
-        "sessions": ("source_id",),
-        "runs": ("run_id",),
-        "feedback": ("feedback_id",),
-        "cues": ("memory_id",),
-        "cue_proposals": ("proposal_id",),
-        "links": ("from_id", "to_id"),
-        "recalls": ("recall_id",),
-        "activations": ("activation_id",),
-        "contexts": ("context_id",),
-    }
-)
+AUDITED: Mapping[str, Sequence[str]] = {
+    "api_keys": ("key_id",),
+    "memories": ("memory_id",),
+    "observations": ("memory_id",),
+    "sources": ("source_id",),
+    "sessions": ("source_id",),
+    "runs": ("run_id",),
+    "feedback": ("feedback_id",),
+    "cues": ("memory_id",),
+    "cue_proposals": ("proposal_id",),
+    "links": ("from_id", "to_id"),
+    "recalls": ("recall_id",),
+    "activations": ("activation_id",),
+    "contexts": ("context_id",),
+}
 """The tables whose changes are logged by triggers (migrations/schema.sql), with the columns of an object's name."""
 
 

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple
 
 import psycopg
@@ -62,9 +61,9 @@ def _names(columns: str) -> tuple[str, ...]:
     return tuple(name.strip(' "') for name in columns.split(","))
 
 
-SCHEMA: Mapping[str, Table] = MappingProxyType(
-    {table.name: table for table in _tables((SCRIPTS / "schema.sql").read_text(encoding="utf-8"))}
-)
+SCHEMA: Mapping[str, Table] = {
+    table.name: table for table in _tables((SCRIPTS / "schema.sql").read_text(encoding="utf-8"))
+}
 """The tables by their names, each after those that it refers to."""
 
 

@@ -6,7 +6,8 @@ leaves each statement the rows of that workspace alone.
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from types import MappingProxyType, SimpleNamespace
+from operator import itemgetter
+from types import SimpleNamespace
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import msgspec
@@ -49,9 +50,9 @@ SELECT priors_enqueue(%(task)s, %(priority)s::int, %(alone)s, %(lock)s, %(argume
 STATISTICS, EMBED, INDEX = "refresh_statistics", "embed_waiting", "index_vectors"
 COMPRESS, LINK, MATCH, EXTRACT = "compress", "link_waiting", "match_issues", "extract_cues"
 DECIDE, EMBED_CUES = "extract_decision", "embed_cues"
-_PRIORITIES = MappingProxyType(
-    {STATISTICS: 40, EXTRACT: 35, DECIDE: 35, EMBED: 30, EMBED_CUES: 25, INDEX: 20, MATCH: 15, COMPRESS: 10, LINK: 0}
-)
+_PRIORITIES = {
+    STATISTICS: 40, EXTRACT: 35, DECIDE: 35, EMBED: 30, EMBED_CUES: 25, INDEX: 20, MATCH: 15, COMPRESS: 10, LINK: 0,
+}  # fmt: skip
 """The task of the greatest number is fetched first. Lessons precede vectors: they are told to the next session, and a
 text is found by its words meanwhile. Short tasks precede calls of a language model; links are last."""
 _ALONE = frozenset({STATISTICS, EMBED, EMBED_CUES, INDEX, LINK, MATCH, EXTRACT, DECIDE})
@@ -81,7 +82,7 @@ class Session:
     def __init__(self, wire: Wire, scope: Scope) -> None:
         self._wire = wire
         self._scope = scope
-        self._bound = _values_of(scope)
+        self._bound = {} if scope.workspace_id is None else {"workspace_id": Int8(scope.workspace_id)}
         self._prefix = _prefix_of(wire, scope)
         self._suffix = _suffix_of(wire, scope)
         begin = _BEGIN_SNAPSHOT if scope.snapshot else BEGIN
@@ -177,7 +178,10 @@ class Session:
         Raises:
             LookupError: there is none, or there are several.
         """
-        return _one(await self.rows(statement, values))
+        row = _only(await self.rows(statement, values))
+        if row is None:
+            raise LookupError("no row instead of one")
+        return row
 
     async def value(self, statement: str, values: Values | None = None) -> Any:  # noqa: ANN401 - of any column
         """Returns the first column of the only row; None if there is no row."""
@@ -186,7 +190,7 @@ class Session:
     async def column(self, statement: str, values: Values | None = None) -> list[Any]:
         """Returns the first column of all rows."""
         result = await self._run(statement, values)
-        return self._wire.rows(result, _first)
+        return self._wire.rows(result, itemgetter(0))
 
     async def plan(self, statement: str) -> str:
         """Returns the generic plan of a statement, by which it is run whatever its values; it is not run for this.
@@ -297,10 +301,6 @@ def as_kind(row: Row, kind: type[_T]) -> _T:
     return msgspec.convert(SimpleNamespace(**row._asdict()), kind, from_attributes=True)
 
 
-def _values_of(scope: Scope) -> Mapping[str, Any]:
-    return {} if scope.workspace_id is None else {"workspace_id": Int8(scope.workspace_id)}
-
-
 def _prefix_of(wire: Wire, scope: Scope) -> list[Command]:
     """Returns the commands before a statement. They take no role in a database that is not migrated yet."""
     acting = {"actor": encoded_actor()}
@@ -319,17 +319,6 @@ def _prefix_of(wire: Wire, scope: Scope) -> list[Command]:
 def _suffix_of(wire: Wire, scope: Scope) -> list[Command]:
     """Returns the commands after a statement of a session without a transaction."""
     return [COMMIT] if wire.distributed and scope.workspace_id is not None and not scope.transaction else []
-
-
-def _first(row: Sequence[Any]) -> Any:  # noqa: ANN401 - of any column
-    return row[0]
-
-
-def _one(rows: Sequence[Row]) -> Row:
-    row = _only(rows)
-    if row is None:
-        raise LookupError("no row instead of one")
-    return row
 
 
 def _only(rows: Sequence[Any]) -> Any:  # noqa: ANN401 - of any row

@@ -5,7 +5,6 @@ A new table with a workspace takes part by itself.
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -61,25 +60,21 @@ _FORGET_ENTRIES = (
 """Entries of other users stay: the same names may be theirs, as the key of an item is."""
 _WORKSPACE = "'workspace:' || %(workspace)s::text"
 """The lexeme by which the word index tells workspaces apart."""
-_READ_AS = MappingProxyType({("lexical", "terms"): f"ts_delete(t.terms, {_WORKSPACE}) AS terms"})
-_WRITTEN_AS = MappingProxyType(
-    {
-        ("lexical", "terms"): f"terms || array_to_tsvector(ARRAY[{_WORKSPACE}])",
-        ("embeddings", "model_id"): "%(model)s::smallint",
-        # Without the dump's vectors each memory lacks its first one, too.
-        ("pending_embeddings", "partial"): "partial AND %(model)s::smallint > 0",
-    }
-)
+_READ_AS = {("lexical", "terms"): f"ts_delete(t.terms, {_WORKSPACE}) AS terms"}
+_WRITTEN_AS = {
+    ("lexical", "terms"): f"terms || array_to_tsvector(ARRAY[{_WORKSPACE}])",
+    ("embeddings", "model_id"): "%(model)s::smallint",
+    # Without the dump's vectors each memory lacks its first one, too.
+    ("pending_embeddings", "partial"): "partial AND %(model)s::smallint > 0",
+}
 """Columns whose values depend on the server."""
-_ORDERED_BY = MappingProxyType({"feedback": "position"})
+_ORDERED_BY = {"feedback": "position"}
 """Columns that the server numbers in the order of insertion."""
-_OWNED = MappingProxyType(
-    {
-        "artifacts": "t.artifact_id IN (SELECT o.artifact_id FROM artifact_touches o"
-        " JOIN memories m USING (workspace_id, memory_id) WHERE o.workspace_id = %(workspace)s)",
-        "run_sections": "t.run_id IN (SELECT run_id FROM runs WHERE workspace_id = %(workspace)s)",
-    }
-)
+_OWNED = {
+    "artifacts": "t.artifact_id IN (SELECT o.artifact_id FROM artifact_touches o"
+    " JOIN memories m USING (workspace_id, memory_id) WHERE o.workspace_id = %(workspace)s)",
+    "run_sections": "t.run_id IN (SELECT run_id FROM runs WHERE workspace_id = %(workspace)s)",
+}
 """The conditions of a user's rows in tables that neither name a user nor refer to a row of one."""
 _UNKNOWN = "simple"
 """The language of a workspace whose dump names none."""
