@@ -5,7 +5,6 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from functools import lru_cache
 from heapq import nlargest, nsmallest
 from posixpath import dirname, join, normpath
@@ -45,7 +44,7 @@ from app.recall.retrieval.rank.passages import (
     read_text,
     score_passages,
 )
-from app.recall.retrieval.rank.presets import Signs, Threshold, Weights, answerable, hit_probability, probability
+from app.recall.retrieval.rank.presets import Signs, Weights, answerable, hit_probability, probability
 from app.recall.retrieval.rank.rank import COMPONENTS, INFLUENCE, Candidate
 from app.recall.retrieval.recall import CheckedQuery, Hit, HitPassage
 from app.recall.retrieval.texts import (
@@ -232,7 +231,7 @@ async def with_passages(
         similarity = max([similarity, *(item.similarity for items in seen for item in items)])
         signs = Signs(*_best_passages(question, seen), similarity, known, _gap(seen), math.log(question.survey.live))
         likely = answerable(signs)
-        if not _is_answerable(gate, lexical if hits else 0.0, likely):
+        if likely < gate.likely and (not hits or lexical < gate.lexical):
             return ProbableHits((), likely, hits, signs)
     corrected = await _find_corrected(session, hits, found) if call.passages else {}
     hits = pass_hits(hits, found, call.preset.weights, corrected, gains, None if likely is None else known)
@@ -320,10 +319,6 @@ def _signs_of_pool(pool: Sequence[Candidate], full_match: float) -> tuple[float,
     return similarity, min(1.0, bm25 / full_match) if full_match else 0.0
 
 
-def _is_answerable(threshold: Threshold, lexical: float, likely: float | None) -> bool:
-    return lexical >= threshold.lexical or (likely or 0.0) >= threshold.likely
-
-
 Place = tuple[int, int]
 """The number of a hit, and of a passage in it."""
 _Corrected = dict[Place, tuple[Place, Correction]]
@@ -347,19 +342,13 @@ async def _find_corrected(session: Session, hits: Sequence[Hit], found: Scores) 
     if not likely:
         return {}
     moments = [hit.memory.created_at for hit in hits]
-    later = _number_intakes(dated, places, moments, await intakes_between(session, moments))
-    outdated = outdated_places(later, likely)
-    return {places[old]: (places[item.new], item) for old, item in outdated.items()}
-
-
-def _number_intakes(
-    dated: Sequence[Dated], places: Sequence[Place], moments: Sequence[datetime], intakes: Sequence[datetime]
-) -> list[Dated]:
-    """Returns passages with the numbers of their intakes; `intakes` are the moments at which these began, in order."""
-    return [
+    intakes = await intakes_between(session, moments)
+    later = [
         item._replace(intake=bisect_right(intakes, moments[place]))
         for item, (place, _) in zip(dated, places, strict=True)
     ]
+    outdated = outdated_places(later, likely)
+    return {places[old]: (places[item.new], item) for old, item in outdated.items()}
 
 
 def _date_passage(memory: Memory, item: PassageScore) -> Dated:

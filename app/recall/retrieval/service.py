@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -107,7 +107,12 @@ async def _hits(call: CheckedQuery, question: ArmQuery, wanted: int) -> Probable
         read_texts = partial(_read, chosen, call.preset, wanted, asking=asking)
         # Of so many hits a history needs no certain number: duplicates among those that it reads only leave fewer.
         spare, least = (0, wanted - SPARE) if call.passages and wanted >= _MOST_READ else (SPARE, wanted)
-        while len(hits) < least and (following := _take_next(ranking, max(wanted + spare, len(chosen)))):
+        while len(hits) < least:
+            # The first of a ranking cost the ranking of all.
+            with span("recall.rank"):
+                following = list(islice(ranking, max(wanted + spare, len(chosen))))
+            if not following:
+                break
             with span("recall.hydrate", memories=len(following)):
                 live = await read(session, [item.candidate.memory_id for item in following], model=model)
             read_now = ((item, live.get(item.candidate.memory_id)) for item in following)
@@ -163,12 +168,6 @@ async def _current(
         elif new in live and live[new].passes and not live[new].memory.suspect:
             current.setdefault(new, replace(hit, memory=live[new].memory, link=None, **_issues(live[new])))
     return tuple(current.values())
-
-
-def _take_next(ranking: Iterator[Ranked], count: int) -> list[Ranked]:
-    """Returns the next of a ranking; the first of them cost the ranking of all."""
-    with span("recall.rank"):
-        return list(islice(ranking, count))
 
 
 def _read(
