@@ -9,9 +9,9 @@ from typing import Protocol, TypeAlias, TypeVar
 
 from app.foundation.db.database import Database
 from app.foundation.models.local import reranker_from
-from app.foundation.models.protocols import Chat, EmbeddingProvider, Reranker, TokenCounter
+from app.foundation.models.protocols import Chat, EmbeddingProvider, Reranker
 from app.foundation.models.providers import chat_from
-from app.foundation.models.tokens import BundledTokenCounter, Counting
+from app.foundation.models.tokens import BundledTokenCounter, Counting, NamedCounter
 from app.foundation.postgres.embedded import EmbeddedPostgres
 from app.insight.effect.service import Effects
 from app.insight.exports import Exports
@@ -76,7 +76,7 @@ class Services:
     database: Database
     provider: EmbeddingProvider
     """The embedding provider, not started yet; `await provider.start()` loads its model."""
-    counter: TokenCounter
+    counter: NamedCounter
     reranker: Reranker | None = None
     """Scores the best hits again; None if no re-ranker is configured."""
     chat: Chat | None = None

@@ -310,13 +310,15 @@ async def provider(settings: Settings, database: Database) -> AsyncIterator[Embe
 
 
 @pytest.fixture(scope="session")
-def counter() -> TokenCounter:
+def counter() -> BundledTokenCounter:
     """The embedding model's own tokenizer."""
     return BundledTokenCounter()
 
 
 @pytest.fixture(scope="session")
-def services(settings: Settings, database: Database, provider: EmbeddingProvider, counter: TokenCounter) -> Services:
+def services(
+    settings: Settings, database: Database, provider: EmbeddingProvider, counter: BundledTokenCounter
+) -> Services:
     """Everything that the verbs need."""
     return Services(settings=settings, database=database, provider=provider, counter=counter)
 

@@ -45,20 +45,35 @@ def well_formed(text: str) -> str:
     return text
 
 
-class BundledTokenCounter:
+class NamedCounter(TokenCounter, Protocol):
+    """A token counter that says by what it counts."""
+
+    @property
+    def name(self) -> str:
+        """The name of the tokenizer."""
+        ...
+
+    @property
+    def exact(self) -> bool:
+        """False for an estimate."""
+        ...
+
+
+class BundledTokenCounter(NamedCounter):
     """Counts with the bundled model's WordPiece tokenizer, and caches words. Safe to share between threads."""
+
+    name, exact = "embedding", True
 
     def __init__(self) -> None:
         self._tokenizer = load_tokenizer(MINILM / "tokenizer.json")
         self._known: dict[str, int] = {}
 
     def count(self, text: str) -> int:
-        """Counts the model tokens of `text`, without the special tokens at both ends: the sum over its words."""
-        return sum(self._count(_WORD.findall(piece)) for piece in _pieces(text))
+        """Counts the model tokens of `text`, without the special tokens at both ends: the sum over its words.
 
-    def count_many(self, texts: Sequence[str]) -> list[int]:
-        """Counts the tokens of each text. Time grows linearly with the text, memory does not."""
-        return [self.count(text) for text in texts]
+        Time grows linearly with the text, memory does not.
+        """
+        return sum(self._count(_WORD.findall(piece)) for piece in _pieces(text))
 
     def _count(self, words: Sequence[str]) -> int:
         # Read once, because another thread may replace the cache at any moment.
@@ -105,29 +120,6 @@ def _pieces(text: str) -> Iterator[str]:
         yield well_formed(text[start:end])
         start = end
     yield well_formed(text[start:])
-
-
-class NamedCounter(TokenCounter, Protocol):
-    """A token counter that says by what it counts."""
-
-    @property
-    def name(self) -> str:
-        """The name of the tokenizer."""
-        ...
-
-    @property
-    def exact(self) -> bool:
-        """False for an estimate."""
-        ...
-
-
-class _EmbeddingTokenizer:
-    """The embedding model's own tokenizer."""
-
-    name, exact = "embedding", True
-
-    def __init__(self, counter: TokenCounter) -> None:
-        self.count, self.count_many = counter.count, counter.count_many
 
 
 class TokenizerFile:
@@ -179,7 +171,7 @@ _LONG = 3
 """Letters of a word beyond which they count as further ones."""
 
 
-class Estimate:
+class Estimate(NamedCounter):
     """An estimate for models without a tokenizer at hand. It is rather too high than too low."""
 
     name, exact = "estimate", False
@@ -205,16 +197,12 @@ class Estimate:
         }
         return math.ceil(sum(_TOKENS[name] * number for name, number in found.items()))
 
-    def count_many(self, texts: Sequence[str]) -> list[int]:
-        """Estimates the tokens of each text."""
-        return [self.count(text) for text in texts]
-
 
 class Counting:
     """Finds the counter of a model."""
 
-    def __init__(self, folder: Path, embedding: TokenCounter, *, embedding_model: str) -> None:
-        self._folder, self._embedding, self._embedding_model = folder, _EmbeddingTokenizer(embedding), embedding_model
+    def __init__(self, folder: Path, embedding: NamedCounter, *, embedding_model: str) -> None:
+        self._folder, self._embedding, self._embedding_model = folder, embedding, embedding_model
 
     async def of(self, model: str) -> NamedCounter:
         """Returns the counter of a model: the embedding model's own for no name, an estimate for an unknown one.

@@ -8,7 +8,7 @@ import pytest
 
 from app.errors import TokenizerUnavailable
 from app.foundation.models.protocols import TokenCounter
-from app.foundation.models.tokens import MINILM, Counting
+from app.foundation.models.tokens import MINILM, BundledTokenCounter, Counting
 from benchmarks.tokens import LEAST, TEXTS, measured
 
 EVERY_FIGURE = 2 * 4 * 6
@@ -16,7 +16,7 @@ EVERY_FIGURE = 2 * 4 * 6
 
 
 @pytest.fixture
-def counting(tmp_path: Path, counter: TokenCounter) -> Counting:
+def counting(tmp_path: Path, counter: BundledTokenCounter) -> Counting:
     """Counters over an empty folder."""
     return Counting(tmp_path, counter, embedding_model="all-MiniLM")
 
