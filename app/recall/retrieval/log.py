@@ -3,7 +3,7 @@
 import hashlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -15,8 +15,8 @@ from app.recall.retrieval.recall import Hit, Query, Recall
 from app.storage.memories.memory import new_id
 from app.storage.memories.store import as_json
 from app.storage.recalls import store
-from app.storage.recalls.store import IMPORTED, TRIAL, Degradation
-from app.storage.tenants.workspace import UNMADE, Workspace
+from app.storage.recalls.store import IMPORTED, TRIAL
+from app.storage.tenants.workspace import UNMADE
 from app.tracing import span
 
 _HALF = 8
@@ -69,23 +69,13 @@ logger = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnloggedRecall:
-    """A recall before it is logged."""
+class UnloggedRecall(Recall):
+    """A recall before it is logged, which gives it its id and the time that it took."""
 
-    workspace: Workspace
-    query: Query
-    """The query in the form that may be stored."""
-    hits: tuple[Hit, ...]
-    mode: str
-    degraded: tuple[Degradation, ...]
-    probability: float | None
-    """The probability that the store speaks to the query; None without vectors of the measured model."""
     started: float
     """`time.perf_counter()` when the query came in."""
     unlikely: tuple[Hit, ...] = ()
     """Memories that were found and are no hits, because they are not likely enough to matter."""
-    period: str | None = None
-    """The period of which the query asks for records, in words."""
     signs: Signs | None = None
     """The signs by which a history is silent; None where no probability decides."""
 
@@ -195,17 +185,7 @@ async def log_section(
 
 def _recall(finding: UnloggedRecall, hits: Sequence[Hit]) -> Recall:
     took_ms = (time.perf_counter() - finding.started) * 1000
-    return Recall(
-        recall_id=new_id(),
-        hits=tuple(hits),
-        mode=finding.mode,
-        degraded=finding.degraded,
-        took_ms=took_ms,
-        query=finding.query,
-        workspace=finding.workspace,
-        probability=finding.probability,
-        period=finding.period,
-    )
+    return replace(finding, recall_id=new_id(), hits=tuple(hits), took_ms=took_ms)
 
 
 _OPTIONS = ("weights", "min_probability", "half_life_days", "now", "rerank")

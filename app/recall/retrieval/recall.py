@@ -19,7 +19,7 @@ from app.recall.retrieval.rank.rank import Asking
 from app.storage.memories import filters
 from app.storage.memories.filters import Filters
 from app.storage.memories.gate import unstorable
-from app.storage.memories.memory import NAME_LIMIT, Memory, in_utc
+from app.storage.memories.memory import NAME_LIMIT, Memory, in_utc, new_id
 from app.storage.recalls.store import Degradation, Explanation, HitLink
 from app.storage.tenants.workspace import Workspace, check_language
 
@@ -251,12 +251,12 @@ class Hit:
 class Recall:
     """The answer to a query, best hit first."""
 
-    recall_id: UUID
+    recall_id: UUID = field(default_factory=new_id)
     hits: tuple[Hit, ...]
     mode: str
     """The arms that answered: hybrid, lexical or vector."""
     degraded: tuple[Degradation, ...]
-    took_ms: float
+    took_ms: float = 0.0
     query: Query
     """The query as it is logged."""
     workspace: Workspace

@@ -301,14 +301,11 @@ class Retrieval:
         return UnloggedRecall(
             workspace=workspace,
             query=loggable,
-            hits=found.hits,
             mode=mode,
             degraded=degraded,
-            probability=found.probability,
             started=started,
-            unlikely=found.unlikely,
-            signs=found.signs,
             period=None if period is None else in_words(period, query.moment),
+            **found._asdict(),
         )
 
     async def _with_vectors(
