@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -154,15 +154,9 @@ def insertions(entries: Sequence[NotedChange], place: Place) -> Iterator[tuple[s
         yield (
             _INSERT,
             {
+                **asdict(by),
+                **asdict(entry),
                 "workspace": entry.workspace_id or STORE if place.workspace_id is None else place.workspace_id,
-                "who": by.who,
-                "operation": by.operation,
-                "request_id": by.request_id,
-                "key_id": None if by.key_id is None else str(by.key_id),
                 "for_user": place.user,
-                "action": entry.action,
-                "object": entry.object,
-                "count": entry.count,
-                "ids": entry.ids,
             },
         )
