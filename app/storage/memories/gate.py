@@ -152,7 +152,6 @@ def _is_prose(line: str) -> bool:
 _PATH_PARTS, _HYPHENS = re.compile(r"[./\\]+"), re.compile(r"[-_]+")
 _SEAM = "\n\n"
 """The separator between a title and a body that are read as one text."""
-_SHOWN_OF_A_FINDING = ("rule", "family", "severity", "start", "end")
 
 
 class _Readable(NamedTuple):
@@ -197,9 +196,7 @@ def _judge_text(memory: NewMemory, found: Sequence[tuple[str, Finding]]) -> Scre
     if memory.kind in _SAID:
         # What somebody said, and what was learnt from it, is kept; it does not stand in a history.
         found = [(field, without_refusal(finding)) for field, finding in found]
-    details = tuple(
-        {"field": field, **{name: getattr(finding, name) for name in _SHOWN_OF_A_FINDING}} for field, finding in found
-    )
+    details = tuple({"field": field, **finding._asdict()} for field, finding in found)
     return Screened(memory=memory, findings=details, objection=_injection(found, details))
 
 
