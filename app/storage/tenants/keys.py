@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated
 from uuid import UUID
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 
 from app.errors import Forbidden, check, limit_reasons
 from app.foundation.db.session import Row, Session
@@ -186,14 +186,7 @@ async def find(session: Session, digest: bytes) -> Key | None:
     if row is None:
         return None
     scopes = frozenset(row.scopes)
-    return Key(
-        key_id=row.key_id,
-        name=row.name,
-        scopes=scopes,
-        workspaces=_names(row),
-        personal=ADMIN in scopes,
-        requests_per_minute=row.requests_per_minute,
-    )
+    return Key(**{**row._asdict(), "scopes": scopes, "workspaces": _names(row)}, personal=ADMIN in scopes)
 
 
 async def exist(session: Session) -> bool:
@@ -203,15 +196,13 @@ async def exist(session: Session) -> bool:
 
 async def add(session: Session, key_id: UUID, digest: bytes, wanted: NewKey, *, replaces: UUID | None) -> StoredKey:
     """Stores a key."""
-    given = {
+    given = structs.asdict(wanted) | {
         "key_id": key_id,
         "digest": "\\x" + digest.hex(),
         "name": wanted.name.strip(),
         "scopes": sorted(set(wanted.scopes)),
         "workspaces": None if wanted.workspaces is None else sorted(set(wanted.workspaces)),
-        "expires_at": wanted.expires_at,
         "replaces": replaces,
-        "requests_per_minute": wanted.requests_per_minute,
     }
     return _stored_key(await session.one(_ADD, given))
 
