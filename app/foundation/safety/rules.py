@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import re2  # type: ignore[import-untyped] # the package has no types
 
 from app.foundation.text.data import read_toml
+from app.foundation.values import frozen
 
 Span = tuple[int, int]
 """Start and end of a stretch of text, in characters."""
@@ -233,7 +234,7 @@ def linear(pattern: str) -> Any:  # noqa: ANN401 - re2 has no types
     return re2.compile(pattern, options)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Rule:
     """An expression for one kind of instruction, with examples."""
 

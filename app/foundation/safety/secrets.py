@@ -8,7 +8,7 @@ import functools
 import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any, NamedTuple, TypeVar, cast
 
 import re2  # type: ignore[import-untyped] # the package has no types
@@ -17,6 +17,7 @@ from msgspec import Struct, structs
 
 from app.foundation.safety.rules import PACKAGE, linear
 from app.foundation.text.data import read_toml
+from app.foundation.values import frozen
 
 MASKED = "[secret masked: "
 _MASK = f"{MASKED}{{kind}}]"
@@ -180,7 +181,7 @@ def mask(text: str) -> Masked:
     return Masked(text=text, kinds=tuple(dict.fromkeys(kinds)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Expression:
     kind: str
     pattern: Any

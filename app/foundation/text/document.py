@@ -4,7 +4,7 @@ import codecs
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date
 from typing import Any
 
@@ -12,6 +12,7 @@ import frontmatter
 import yaml
 
 from app.errors import InvalidInput
+from app.foundation.values import frozen
 
 _ENCODINGS = {
     codecs.BOM_UTF32_LE: "utf-32",
@@ -39,7 +40,7 @@ _OPENED = re.compile(r"[|>][+-]?")
 """The value of a key whose text is in the lines below it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Document:
     """The content of a report: JSON, or Markdown, which a plain text is too."""
 

@@ -5,7 +5,7 @@ The lexical arm needs no vector, so it runs while the query is embedded; a secon
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from msgspec import structs
@@ -14,6 +14,7 @@ from app.foundation.db.session import Row, Session
 from app.foundation.db.wire import UuidArray
 from app.foundation.models.protocols import EmbeddingProvider, Matrix, Vector
 from app.foundation.text.words import WORD
+from app.foundation.values import frozen
 from app.recall.retrieval.arms import (
     LexicalQuery,
     Shape,
@@ -195,7 +196,7 @@ class _LexicalHits(NamedTuple):
     scores: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ArmQuery:
     """A query in the form that the arms take. An arm without its representation of the query is left out."""
 

@@ -3,13 +3,14 @@
 import hashlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 from uuid import UUID
 
 import structlog
 
 from app.foundation.db.session import Session
+from app.foundation.values import frozen
 from app.recall.retrieval.rank.presets import Signs
 from app.recall.retrieval.recall import Hit, Query, Recall
 from app.storage.memories.memory import new_id
@@ -68,7 +69,7 @@ def draw(share: float, query: Query, workspace_id: int, slots: int) -> Draw | No
 logger = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class UnloggedRecall(Recall):
     """A recall before it is logged, which gives it its id and the time that it took."""
 

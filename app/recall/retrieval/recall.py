@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from itertools import islice
 from textwrap import shorten
@@ -12,6 +12,7 @@ from uuid import UUID
 from app.errors import check
 from app.foundation.db.database import Database
 from app.foundation.text.words import is_latin
+from app.foundation.values import frozen
 from app.recall.retrieval.rank.asking import DEFAULT_ROLE, role_of, roles_of
 from app.recall.retrieval.rank.passages import PassageScore
 from app.recall.retrieval.rank.presets import DEFAULT, PRESETS, Preset, Weights
@@ -29,7 +30,7 @@ has more than 100 kB; a pasted log is not (benchmarks/retrieval.md)."""
 LARGEST_K = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Query:
     """The query of an agent, with its options."""
 
@@ -160,7 +161,7 @@ _HOW = re.compile(r" by | \(")
 """The separator between a state and the words on how an issue was resolved, for which several issues leave no room."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class IssueState:
     """The present state of an issue that a hit states, where the hit does not say it."""
 
@@ -182,7 +183,7 @@ class HitPassage(NamedTuple):
     """The source of a later passage on the same thing, where this one may be outdated."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Hit:
     """A memory that was found."""
 
@@ -247,7 +248,7 @@ class Hit:
         return self.memory.body
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Recall:
     """The answer to a query, best hit first."""
 
@@ -266,7 +267,7 @@ class Recall:
     """The period of which the query asks for records, in words: all hits are of it. None if it asks for none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Broken:
     """The block at which the previous section of a run could not be continued."""
 
@@ -277,7 +278,7 @@ class Broken:
     exclude it; or the query's hits need the room."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Reuse:
     """The beginning of a section that is equal, byte for byte, to that of the run's previous section."""
 
@@ -290,7 +291,7 @@ class Reuse:
     """The block that ended the reuse; None if the whole previous section is reused."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class History:
     """A recall with the section that an agent reads."""
 

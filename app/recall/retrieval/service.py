@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -17,6 +17,7 @@ from app.foundation.models.protocols import EmbeddingProvider, Matrix, Reranker,
 from app.foundation.safety.secrets import masked_values
 from app.foundation.text.dates import Period, in_words, period_asked
 from app.foundation.text.words import is_latin
+from app.foundation.values import frozen
 from app.recall.retrieval.candidates import (
     SPARE,
     ArmQuery,
@@ -234,7 +235,7 @@ _MASKED_AT_ONCE = 500
 """Characters of a query that are masked on the event loop: they take 0.03 ms, random tokens 0.5, at worst 4."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Retrieval:
     """Finds memories of a database."""
 

@@ -2,12 +2,13 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import psycopg
 
 from app.errors import ConfigurationError
 from app.foundation.db.session import Row, Session
+from app.foundation.values import frozen
 
 _LOCK_MODELS = "SELECT pg_advisory_xact_lock(hashtext('priors.embedding_models'))"
 _LOCK_TIMEOUT = "500ms"
@@ -54,7 +55,7 @@ SELECT EXISTS (
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StoredModel:
     """A model whose vectors are stored."""
 
@@ -75,7 +76,7 @@ class StoredModel:
         return f"embeddings_{self.model_id}_{workspace_id}_hnsw"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Move:
     """The state of a store that moves to another model."""
 
@@ -88,7 +89,7 @@ class Move:
     """True while a process moves the store; False if the move was interrupted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MoveState:
     """The move of a store, and the models that retire."""
 

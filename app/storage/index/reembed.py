@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 from uuid import UUID
@@ -15,6 +14,7 @@ from app.foundation.db.database import Database, LockedByOthers, again_while_loc
 from app.foundation.db.distribution import IN_ORDER
 from app.foundation.db.session import EMBED_CUES, Across, Session
 from app.foundation.models.protocols import EmbeddingProvider
+from app.foundation.values import frozen
 from app.storage.index import embedding, models, vectors
 from app.storage.index.indexing import BATCH, queue_all_for_links, queue_lacking_of_all
 from app.storage.index.models import StoredModel
@@ -40,7 +40,7 @@ ForgetSimilar = Callable[[Session], Awaitable[None]]
 logger = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ModelMoves:
     """Moves a store to another model."""
 

@@ -5,7 +5,6 @@ import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 from uuid import UUID
@@ -15,6 +14,7 @@ import structlog
 from app.foundation.db.database import Database, again_after_deadlock
 from app.foundation.db.session import Across, Session
 from app.foundation.models.protocols import EmbeddingProvider, embed_words
+from app.foundation.values import frozen
 from app.storage.index import indexing, models, vectors
 from app.storage.index.embedding import cut, embed_passages, groups, portion
 from app.storage.index.following import FollowingProvider, provider_of_model
@@ -90,7 +90,7 @@ async def queue_lacking(across: Across) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Statistics:
     """Counts words for the lexical arm."""
 
@@ -113,7 +113,7 @@ class Statistics:
         return sum([await self.refresh(across, workspace_id, stale=stale) for workspace_id in ids])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Embedder:
     """Gives stored memories their vectors by the model that the store serves."""
 

@@ -7,12 +7,12 @@ everybody speaks of her), is common and links nothing.
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, NamedTuple, TypeVar
 from uuid import UUID
 
 from app.foundation.text.words import BEFORE, SENTENCE_BEGINS, STOP_WORDS, content_words, names, resemblance, says
+from app.foundation.values import frozen
 
 NEXT, MENTIONS, SAME_ENTITY, SIMILAR, SAME_TASK = "next", "mentions", "same_entity", "similar", "same_task"
 DERIVED_FROM, SUPERSEDES, CONTRADICTS = "derived_from", "supersedes", "contradicts"
@@ -57,7 +57,7 @@ LEAST_WEIGHT = 0.001
 """The smallest weight of a link: a smaller one changes no score visibly."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Linked:
     """The memory at the other end of a link."""
 

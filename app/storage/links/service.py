@@ -4,7 +4,6 @@ import asyncio
 import math
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 from uuid import UUID
@@ -13,6 +12,7 @@ from app.errors import InvalidInput, NotFound, check
 from app.foundation.db.database import Database
 from app.foundation.db.session import Across, Session
 from app.foundation.text.passages import groups_within
+from app.foundation.values import frozen
 from app.storage.index import models, vectors
 from app.storage.index.indexing import VECTORS, WORDS, leave_links
 from app.storage.links import lookup, store
@@ -77,7 +77,7 @@ async def _pending(across: Across, step: str, *, without: Collection[int] = ()) 
         return await lookup.pending_workspace(session, step, without=without)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LinksGiven:
     """The outcome of given links, each of which is in one of the first three counts, or of a link taken back."""
 
@@ -112,7 +112,7 @@ async def _write_links(
     await store.add(session, [link for link in (*others.sharing, *others.tasks) if changed.isdisjoint(link[:2])])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Links:
     """Gives, takes back and finds links."""
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 from uuid import UUID
@@ -24,6 +24,7 @@ from app.foundation.text.passages import (
     sentences_left,
 )
 from app.foundation.text.words import SHORTEST_REWORDED, adds_nothing, measures, resemblance, shingles
+from app.foundation.values import frozen
 from app.storage.index import vectors
 from app.storage.index.models import active_model
 from app.storage.memories import changes
@@ -131,7 +132,7 @@ def without(parts: Sequence[str], found: Sequence[Residual]) -> str:
     return "\n\n".join(kept)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Echoes:
     """Finds what repeats the memories that runs were given."""
 

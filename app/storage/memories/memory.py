@@ -14,6 +14,7 @@ from uuid import UUID
 from msgspec import Meta, Struct, structs
 
 from app.foundation.text.words import shingles
+from app.foundation.values import frozen
 from app.storage.tenants.workspace import User
 
 Kind: TypeAlias = Literal["observation", "chunk", "message", "cue", "note"]
@@ -216,7 +217,7 @@ class Objection(NamedTuple):
     details: tuple[dict[str, Any], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Screened:
     """A memory after the gate, without its secrets."""
 
@@ -267,7 +268,7 @@ class Source(Struct, frozen=True, kw_only=True, rename={"source_id": "id"}):
     retired_at: datetime | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StoredObservation:
     """The fields that a stored observation has beyond a memory's text."""
 
@@ -328,7 +329,7 @@ class Memory:
         return self.source_title or self.source_uri or ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Rejection:
     """A given memory that was not stored, and the reason."""
 
@@ -341,7 +342,7 @@ class Rejection:
     details: tuple[Mapping[str, Any], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Remembered:
     """The outcome of a batch; each given memory is in exactly one of the four counts."""
 

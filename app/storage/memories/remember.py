@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias, TypeVar
 from uuid import UUID
 
@@ -13,6 +13,7 @@ import numpy as np
 from app.foundation.db.database import Database, again_after_deadlock
 from app.foundation.db.session import Session
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
+from app.foundation.values import frozen
 from app.storage.index.models import StoredModel, active_model
 from app.storage.index.vectors import embedded_text
 from app.storage.memories import sources
@@ -123,7 +124,7 @@ async def _rows(session: Session, workspace: Workspace, batch: Sequence[Screened
     ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class WriteGate:
     """Stores memories."""
 

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Literal, TypeAlias
@@ -15,6 +14,7 @@ from app.foundation.db.database import Database
 from app.foundation.db.session import Session
 from app.foundation.safety.secrets import masked_values
 from app.foundation.text.data import unstorable
+from app.foundation.values import frozen
 from app.storage.index.indexing import index_memories
 from app.storage.links import store as links
 from app.storage.links.relations import Link, Linked
@@ -53,7 +53,7 @@ NEWEST: Order = ("created", "desc")
 _EVERYTHING = Filters()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Page:
     """A page of the memories that meet the conditions."""
 
@@ -87,7 +87,7 @@ MOST_AT_ONCE = 10_000
 _TWIN_RETRIES = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ReviewCounts:
     """The numbers of memories to review, by state."""
 
@@ -98,7 +98,7 @@ class ReviewCounts:
     superseded: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Changed:
     """The given ids, divided into changed and missing ones."""
 
@@ -130,7 +130,7 @@ def reason_to_prune(memory: Memory) -> str:
     return f"its score is {memory.final_score:.1f}, below {LOW_SCORE:g}, and its quality {memory.quality}, below 0"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Memories:
     """Shows stored memories and their sources; deletes, restores, tags and reviews them."""
 

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -10,6 +10,7 @@ from uuid import UUID
 from msgspec import structs
 
 from app.foundation.db.session import Session
+from app.foundation.values import frozen
 from app.storage.index.indexing import OWN, THESE, index_words
 from app.storage.links import store as links
 from app.storage.links.relations import SUPERSEDES, Link
@@ -240,7 +241,7 @@ ORDER BY source_id, ordinal, memory_id
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class KnownPart:
     """A memory of a source, live or retired."""
 

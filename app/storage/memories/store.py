@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
 from uuid import UUID
@@ -12,6 +11,7 @@ import psycopg
 from msgspec import structs
 
 from app.foundation.db.session import Row, Session
+from app.foundation.values import frozen
 from app.storage.index.indexing import THESE, forget_memories
 from app.storage.links import store as links
 from app.storage.memories.memory import GONE, Identity, Memory, MemoryRow, StoredObservation
@@ -32,7 +32,7 @@ ON CONFLICT (workspace_id, memory_id) DO UPDATE SET
 """  # noqa: S608 - constants
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Access:
     """The recalls among some that gave a memory."""
 

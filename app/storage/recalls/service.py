@@ -1,20 +1,21 @@
 """The verbs that show the log of recalls."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from app.errors import NotFound, check
 from app.foundation.db.database import Database
 from app.foundation.text.data import unstorable
+from app.foundation.values import frozen
 from app.storage.memories.memory import in_utc
 from app.storage.recalls import store
 from app.storage.recalls.store import LoggedRecall, LoggedSummary, RecallDay, RecallFilters
 from app.storage.tenants.workspace import Workspace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Recalls:
     """The logged recalls of a database."""
 

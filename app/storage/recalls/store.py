@@ -1,7 +1,7 @@
 """The log of recalls, and the sections of runs: their values and their SQL."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, date, datetime
 from typing import Any, Literal
 from uuid import UUID
@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from app.foundation.db.session import Row, Session
 from app.foundation.db.wire import Values
+from app.foundation.values import frozen
 from app.storage.index.indexing import NAME
 from app.storage.memories.memory import first_id, new_id
 from app.storage.memories.store import Access, as_json
@@ -22,7 +23,7 @@ IMPORTED = "import"
 """The purpose of a recall that an earlier harness made."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Degradation:
     """An arm that did not serve an answer, or did so only in part, with the reason."""
 
@@ -32,7 +33,7 @@ class Degradation:
     """True if the arm was left out completely."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class HitLink:
     """The link that brought a hit, or boosts it."""
 
@@ -88,7 +89,7 @@ class LoggedHit(Struct, frozen=True, kw_only=True, rename={"memory_id": "id"}):
     """The probability with which it was to be shown; None where no draw decided."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Logged:
     recall_id: UUID
     purpose: str
@@ -102,7 +103,7 @@ class _Logged:
     created_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LoggedRecall(_Logged):
     """A logged recall."""
 
@@ -112,7 +113,7 @@ class LoggedRecall(_Logged):
     """Memories that were found for a run and not shown to it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LoggedSummary(_Logged):
     """A logged recall with the number of its hits."""
 
@@ -123,7 +124,7 @@ Outcome = Literal["empty", "degraded"]
 """A reason to look at a recall: it found nothing, or it was answered without an arm."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RecallFilters:
     """Conditions of logged recalls; None is no condition."""
 
@@ -138,7 +139,7 @@ class RecallFilters:
     until: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RecallDay:
     """The recalls of one day in UTC."""
 

@@ -3,7 +3,6 @@
 import hashlib
 import secrets
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 from uuid import UUID
@@ -13,6 +12,7 @@ from msgspec import Meta, Struct, structs
 from app.errors import Forbidden, check, limit_reasons
 from app.foundation.db.session import Row, Session
 from app.foundation.text.data import check_value
+from app.foundation.values import frozen
 from app.storage.tenants.workspace import NAME as WORKSPACE_NAME
 from app.storage.tenants.workspace import NAME_RULE
 
@@ -29,7 +29,7 @@ _HIGHEST_LIMIT = 10**12
 """The highest limit of a key's use, in requests a minute."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Key:
     """The powers of whoever sends a key."""
 
@@ -109,7 +109,7 @@ class StoredKey(Struct, frozen=True, kw_only=True, rename={"key_id": "id"}):
     """Requests a minute; None for the setting's, 0 for no limit."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MadeKey:
     """A new key with its secret, which is shown this once."""
 

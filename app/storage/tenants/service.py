@@ -1,10 +1,11 @@
 """Resolves workspaces, and the keys that requests bring."""
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from app.errors import ConfigurationError, InvalidInput, NotFound, Unavailable
 from app.foundation.db.database import Database
+from app.foundation.values import frozen
 from app.settings import PREFIX, Settings
 from app.storage.tenants import keys, store
 from app.storage.tenants.keys import Key, digest_of
@@ -32,7 +33,7 @@ def check_defaults(settings: Settings) -> None:
         raise ConfigurationError(f"{PREFIX}LANGUAGE: {reason}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Workspaces:
     """Finds and makes workspaces."""
 

@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Annotated, Any, TypeAlias
 
 from msgspec import Meta
 
 from app.errors import InvalidInput
 from app.foundation.db.pool import EVERYONE, OWN_ROWS, SHARED, users_of
+from app.foundation.values import frozen
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 NAME_RULE = "a workspace's name has 1 to 64 letters, digits, dots, dashes or underscores; a letter or digit comes first"
@@ -16,7 +17,7 @@ UNMADE = 0
 """The id of a workspace that nothing was written to yet. No row has it, so such a workspace is empty."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Workspace:
     """A tenant, resolved once at the door."""
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from re import Pattern
 from typing import Annotated, NamedTuple, TypeAlias
@@ -14,6 +13,7 @@ from app.foundation.text.data import read_toml
 from app.foundation.text.prose import sentences_of
 from app.foundation.text.scores import KINDS
 from app.foundation.text.words import STOP_WORDS, WORD, content_words
+from app.foundation.values import frozen
 from app.intake.cases.judgement import UNNAMED
 from app.storage.memories.memory import Name
 from app.storage.tenants.workspace import Workspace
@@ -248,7 +248,7 @@ class RolePart(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 RoleParts: TypeAlias = Annotated[tuple[RolePart, ...], Meta(max_length=8)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Role:
     """The parts of an agent's history, the most important first."""
 

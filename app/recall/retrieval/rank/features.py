@@ -1,13 +1,14 @@
 """Features of candidates, their relevance and the weights of both; leaves out hits that repeat a better one. Pure."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import starmap
 from math import exp, sqrt
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from app.foundation.text.data import read_toml
 from app.foundation.text.words import Wording, wording
+from app.foundation.values import frozen
 
 WEIGHTS = read_toml("app.recall.retrieval.rank", "weights.toml", dict[str, dict[str, dict[str, Any]]])
 """The numbers that the ranking uses, by part and name, like `blend` and `lexical`, and where they come from."""
@@ -25,7 +26,7 @@ SPREADING: Mapping[str, float] = values("links")
 """Share of a seed's evidence that one link spreads, by relation. `similar` has none, because it costs half a point."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Blend:
     """Weights of the arms and of the association; weights.toml says what each does and where it was measured."""
 
@@ -48,7 +49,7 @@ DEFAULT_BLEND = Blend()
 _TEXT_IN_USE = values("text_features")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TextFeatures:
     """Share by which each feature of a text changes its evidence; weights.toml says where it was measured."""
 

@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import mul
 from typing import NamedTuple
 
 import numpy as np
 
+from app.foundation.values import frozen
 from app.recall.retrieval.rank.features import DEFAULT_BLEND, Blend, TextFeatures, values
 from app.storage.recalls.parts import UNSCORED
 
@@ -27,7 +28,7 @@ bound of `benchmarks/pipeline.py`, by which influence beats quality alone in eac
 _IN_USE_OF_QUALITY = values("quality")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Weights:
     """Weights of relevance, quality and recency."""
 
@@ -212,7 +213,7 @@ def hit_probability(similarity: float, lexical: float, known: float) -> float:
     return float(np.interp(promised, PROMISED, OBSERVED))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Floor:
     """The least that speaks for a hit whose similarity is below the threshold's; one of these is enough.
 
@@ -228,7 +229,7 @@ class _Floor:
     """Gain by its neighbours and links: an answer may share no word with its question, which stands before it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Threshold:
     """The limits below which a query has no hits, or a candidate is left out of the answer.
 
@@ -286,7 +287,7 @@ class Threshold:
         return replace(self, answerable=answerable, lexical=lexical)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Preset:
     """A recipe for ranking."""
 
