@@ -3,12 +3,13 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Concatenate, TypeAlias
 from uuid import UUID
 
 import structlog
 from procrastinate import JobContext, RetryStrategy
 from procrastinate.blueprints import Blueprint
+from procrastinate.tasks import Task
 
 from app.errors import Unavailable
 from app.foundation.db.audit import WORKER, Actor, act_as
@@ -34,6 +35,8 @@ SETTLE_SECONDS = 0.3
 _OF_A_SUBJECT, _OF_ALL = frozenset({MATCH, EXTRACT, DECIDE, STATISTICS}), frozenset({EMBED, EMBED_CUES, INDEX, LINK})
 """The tasks that are put off: those of one subject, and those that take what is pending."""
 
+_Work: TypeAlias = Callable[Concatenate[Services, ...], Awaitable[None]]
+
 tasks = Blueprint()
 logger = structlog.get_logger()
 
@@ -43,6 +46,19 @@ def services_of(context: JobContext) -> Services:
     act_as(Actor(WORKER, operation=f"job {context.job.task_name}", request_id=str(context.job.id or "")))
     services: Services = context.additional_context["services"]
     return services
+
+
+def _task(name: str, **options: Any) -> Callable[[_Work], Task[..., Any, ...]]:  # noqa: ANN401 - the library's own
+    """Makes a task of work on the services, which it gets in place of the job."""
+
+    def register(work: _Work) -> Task[..., Any, ...]:
+        @tasks.task(name=name, pass_context=True, **options)
+        async def run(context: JobContext, /, **arguments: Any) -> None:  # noqa: ANN401 - the task's own
+            await work(services_of(context), **arguments)
+
+        return run
+
+    return register
 
 
 async def put_off(call_next: Callable[[], Awaitable[Any]], context: JobContext, _worker: object) -> object:
@@ -73,16 +89,12 @@ async def _ask(
         await session.enqueue(task, lock=lock, after=after, **arguments)
 
 
-@tasks.task(name=EMBED, pass_context=True, queue="default")
-async def embed_pending_task(context: JobContext) -> None:
-    """Embeds pending memories, for SLICE_SECONDS at a time; then asks for the indexes of large workspaces."""
-    await _embed(services_of(context))
+@_task(EMBED)
+async def embed_pending_task(services: Services) -> None:
+    """Embeds pending memories, for SLICE_SECONDS at a time; then asks for the indexes of large workspaces.
 
-
-async def _embed(services: Services) -> None:
-    """Embeds twice, a moment apart.
-
-    A writer that saw this job in the queue has enqueued none, and may commit after the first pass.
+    It embeds twice, a moment apart: a writer that saw this job in the queue has enqueued none, and may commit after the
+    first pass.
     """
     await services.embedder.follow()
     end = time.monotonic() + SLICE_SECONDS
@@ -97,13 +109,12 @@ async def _embed(services: Services) -> None:
         await _ask(services, EMBED)
 
 
-@tasks.task(name=INDEX, pass_context=True, queue="default")
-async def index_vectors_task(context: JobContext, seen: int | None = None) -> None:
+@_task(INDEX)
+async def index_vectors_task(services: Services, seen: int | None = None) -> None:
     """Builds the indexes of workspaces that are too large for the exact scan, after their bulk intake has ended.
 
     `seen` is the size of the vectors POURING_SECONDS ago, in bytes; a job without it enqueues one that has it.
     """
-    services = services_of(context)
     across = services.database.across
     if not await indexes.lacks_an_index(across):
         # A writer that saw this job in the queue has enqueued none, and may have committed after the check.
@@ -118,13 +129,12 @@ async def index_vectors_task(context: JobContext, seen: int | None = None) -> No
         await _ask(services, LINK)
 
 
-@tasks.task(name=LINK, pass_context=True, queue="default")
-async def link_pending_task(context: JobContext, seen: int | None = None) -> None:
+@_task(LINK)
+async def link_pending_task(services: Services, seen: int | None = None) -> None:
     """Links new texts and vectors, for SLICE_SECONDS at a time; if there are many, after their bulk intake has ended.
 
     `seen` is the size of the vectors at the check of the job before, in bytes.
     """
-    services = services_of(context)
     across = services.database.across
     if await many_pending(across):
         now = await indexes.vector_bytes(across)
@@ -133,12 +143,7 @@ async def link_pending_task(context: JobContext, seen: int | None = None) -> Non
             return
         # Before a writer enqueues the job without this size.
         await _ask(services, LINK, seen=now)
-    await _link(services)
-
-
-async def _link(services: Services) -> None:
-    """Links twice, a moment apart, as `_embed` does."""
-    across = services.database.across
+    # Twice, a moment apart, as it embeds.
     done, over = await services.links.link_pending(across, seconds=SLICE_SECONDS)
     if over:
         await asyncio.sleep(SETTLE_SECONDS)
@@ -150,35 +155,31 @@ async def _link(services: Services) -> None:
         await _ask(services, LINK)
 
 
-@tasks.task(name=MATCH, pass_context=True, queue="default")
-async def match_issues_task(context: JobContext, workspace_id: int) -> None:
+@_task(MATCH)
+async def match_issues_task(services: Services, workspace_id: int) -> None:
     """Matches the issues of a workspace's cases over their versions."""
-    services = services_of(context)
     await services.cases.match((await services.workspaces.resolve_id(workspace_id)).of(NOBODY))
 
 
-@tasks.task(name=EXTRACT, pass_context=True, queue="default")
-async def extract_cues_task(context: JobContext, workspace_id: int, session_id: str) -> None:
+@_task(EXTRACT)
+async def extract_cues_task(services: Services, workspace_id: int, session_id: str) -> None:
     """Makes cues and procedures of a session that has changed, and retires those of one that was deleted."""
-    services = services_of(context)
     workspace = await services.workspaces.resolve_id(workspace_id)
     owned = await services.session_intake.of_owner(workspace, session_id)
     await services.extraction.extract_session(owned, session_id)
     await services.mining.mine(owned, session_id)
 
 
-@tasks.task(name=DECIDE, pass_context=True, queue="default")
-async def extract_decision_task(context: JobContext, workspace_id: int, source_id: str) -> None:
+@_task(DECIDE)
+async def extract_decision_task(services: Services, workspace_id: int, source_id: str) -> None:
     """Makes a cue of a decision record that has changed, and retires that of one that was deleted."""
-    services = services_of(context)
     workspace = (await services.workspaces.resolve_id(workspace_id)).of(NOBODY)
     await services.extraction.extract_decision(workspace, UUID(source_id))
 
 
-@tasks.task(name=EMBED_CUES, pass_context=True, queue="default")
-async def embed_cues_task(context: JobContext) -> None:
+@_task(EMBED_CUES)
+async def embed_cues_task(services: Services) -> None:
     """Embeds cues that lack vectors of the served model, for SLICE_SECONDS at a time."""
-    services = services_of(context)
     await services.embedder.follow()
     # A writer that saw this job in the queue has enqueued none, and commits at this moment.
     await asyncio.sleep(SETTLE_SECONDS)
@@ -190,17 +191,15 @@ async def embed_cues_task(context: JobContext) -> None:
         await _ask(services, EMBED_CUES)
 
 
-@tasks.task(name=STATISTICS, pass_context=True, queue="default")
-async def refresh_statistics_task(context: JobContext, workspace_id: int) -> None:
+@_task(STATISTICS)
+async def refresh_statistics_task(services: Services, workspace_id: int) -> None:
     """Counts a workspace's lexical statistics again if they are stale."""
-    services = services_of(context)
     await services.statistics.refresh(services.database.across, workspace_id, stale=STALE_AT_WRITES)
 
 
-@tasks.task(name=COMPRESS, pass_context=True, retry=_RETRY, queue="default")
-async def compress_task(context: JobContext, workspace_id: int, observation_id: str) -> None:
+@_task(COMPRESS, retry=_RETRY)
+async def compress_task(services: Services, workspace_id: int, observation_id: str) -> None:
     """Compresses a finished run."""
-    services = services_of(context)
     workspace = await services.workspaces.resolve_id(workspace_id)
     asked = UUID(observation_id)
     workspace = await services.observations.for_owner(workspace, asked)
@@ -208,10 +207,9 @@ async def compress_task(context: JobContext, workspace_id: int, observation_id: 
 
 
 @tasks.periodic(cron="*/5 * * * *")
-@tasks.task(name="upkeep", pass_context=True, queueing_lock="upkeep", queue="default", priority=_UPKEEP_PRIORITY)
-async def upkeep_task(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
+@_task("upkeep", queueing_lock="upkeep", priority=_UPKEEP_PRIORITY)
+async def upkeep_task(services: Services, timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
     """Finds work without a job, as after a restored backup or a killed worker."""
-    services = services_of(context)
     database, across = services.database, services.database.across
     await services.model_moves.drop_retired(across)
     await indexes.queue_lacking(across)
@@ -228,10 +226,9 @@ async def upkeep_task(context: JobContext, timestamp: int) -> None:  # noqa: ARG
 
 
 @tasks.periodic(cron="17 3 * * *")
-@tasks.task(name="tend_cues", pass_context=True, queueing_lock="tend_cues", queue="default")
-async def tend_cues_task(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
+@_task("tend_cues", queueing_lock="tend_cues")
+async def tend_cues_task(services: Services, timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
     """Looks through the cues of each workspace: judges precedents, merges near-duplicates, proposes other changes."""
-    services = services_of(context)
     for workspace_id, user in await owners_of_cues(services.database.across):
         workspace = (await services.workspaces.resolve_id(workspace_id)).of(user)
         await services.mining.judge_precedents(workspace)
@@ -239,8 +236,7 @@ async def tend_cues_task(context: JobContext, timestamp: int) -> None:  # noqa: 
 
 
 @tasks.periodic(cron="41 * * * *")
-@tasks.task(name="estimate_effects", pass_context=True, queueing_lock="estimate_effects", queue="default")
-async def estimate_effects_task(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
+@_task("estimate_effects", queueing_lock="estimate_effects")
+async def estimate_effects_task(services: Services, timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
     """Estimates what memories did to later runs, in each workspace where a scored run has changed."""
-    services = services_of(context)
     await services.effects.estimate_all(services.database.across)
