@@ -109,7 +109,7 @@ class Services:
     @cached_property
     def histories(self) -> Histories:
         """Gives agents their history before they act."""
-        return Histories(retrieval=self.retrieval, provider=self.provider, counter=self.counter)
+        return Histories(retrieval=self.retrieval, activations=self.activations, cases=self.cases, counter=self.counter)
 
     @cached_property
     def activations(self) -> Activations:
@@ -163,11 +163,7 @@ class Services:
     def contexts(self) -> Contexts:
         """Contexts."""
         return Contexts(
-            database=self.database,
-            provider=self.provider,
-            counting=self.counting,
-            reranker=self.reranker,
-            mask_secrets=self.settings.mask_secrets,
+            retrieval=self.retrieval, activations=self.activations, sessions=self.sessions, counting=self.counting
         )
 
     @cached_property

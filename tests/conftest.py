@@ -35,9 +35,11 @@ from app.foundation.models.providers import provider_from
 from app.foundation.models.tokens import BundledTokenCounter
 from app.foundation.postgres.embedded import EmbeddedPostgres
 from app.insight.map.layout import CACHE
+from app.intake.cases.service import Cases
 from app.recall.context import service as contexts
 from app.recall.context.history import Histories
 from app.recall.cues import actions
+from app.recall.cues.activate import Activations
 from app.recall.retrieval.service import Retrieval
 from app.settings import Settings
 from app.storage.index.service import Embedder
@@ -330,8 +332,12 @@ async def link_pending(database: Database, workspace: Workspace) -> int:
 
 def histories_of(database: Database, provider: EmbeddingProvider, counter: TokenCounter) -> Histories:
     """Returns the service of histories over these parts."""
-    retrieval = Retrieval(database=database, provider=provider)
-    return Histories(retrieval=retrieval, provider=provider, counter=counter)
+    return Histories(
+        retrieval=Retrieval(database=database, provider=provider),
+        activations=Activations(database=database, provider=provider, counter=counter),
+        cases=Cases(database=database, provider=provider, counter=counter),
+        counter=counter,
+    )
 
 
 @pytest_asyncio.fixture

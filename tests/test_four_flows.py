@@ -13,7 +13,6 @@ from app.intake.reports.ingest import Ingestions
 from app.operations.examples import REPORTS
 from app.recall.context.history import Histories
 from app.recall.retrieval.recall import Query
-from app.recall.retrieval.service import Retrieval
 from app.storage.tenants.workspace import Workspace
 from tests.conftest import histories_of, workspace_in
 
@@ -49,11 +48,8 @@ async def test_the_right_chunk_is_among_the_first_three(
     says: list[str],
     words_alone: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
-    result = await Histories(
-        retrieval=Retrieval(database=database, provider=NoopProvider() if words_alone else provider),
-        provider=NoopProvider() if words_alone else provider,
-        counter=counter,
-    ).get(examples, Query(text=query, k=3, agent=agent, purpose="history"), budget_tokens=900)
+    histories = histories_of(database, NoopProvider() if words_alone else provider, counter)
+    result = await histories.get(examples, Query(text=query, k=3, agent=agent, purpose="history"), budget_tokens=900)
     found = [f"{hit.title}\n{hit.body}" for hit in result.recall.hits]
     assert any(version in text and all(word in text for word in says) for text in found), result.markdown
     assert result.tokens <= 900

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, get_type_hints
 from uuid import UUID
 
@@ -40,7 +40,7 @@ from app.interfaces.mcp.shapes import (
     shorten,
     within,
 )
-from app.recall.context.blocks import is_long, memories_of, section_of, whole_blocks
+from app.recall.context.blocks import memories_of, section_of, whole_blocks
 from app.recall.context.compile import MARKDOWN
 from app.recall.context.representation import Budget
 from app.recall.cues.activate import PlanAsked
@@ -322,8 +322,7 @@ async def _texts(call: Call, ids: Sequence[UUID], budget: int) -> str:
     left = "No room for these of the ids, counted from 1: {}. Ask for them alone, or with a larger budget_tokens."
     hits = [Hit(memory=item, score=0, explain={}) for item in found]
     room = budget - counter.count(left.format(list(range(1, len(ids) + 1))))
-    make = partial(whole_blocks, hits, budget=room, counter=counter)
-    blocks = await asyncio.to_thread(make) if is_long(hits) else make()
+    blocks = await asyncio.to_thread(whole_blocks, hits, budget=room, counter=counter)
     markdown, given = section_of(blocks), memories_of(blocks)
     missing = [place for place, memory_id in enumerate(ids, 1) if memory_id not in given]
     return _join_parts(markdown, left.format(", ".join(map(str, missing))) if missing else "")

@@ -22,7 +22,7 @@ from app.storage.memories.memory import Memory
 _BACKTICKS = re.compile(r"`{3,}")
 LEAST_EXCERPT = 32
 """Least tokens of an excerpt: a shorter one says too little to be worth its heading."""
-COUNTED_AT_ONCE = 20_000
+_COUNTED_AT_ONCE = 20_000
 """Most characters of hits that are counted and cut on the event loop, in 1.5 ms, or 15 ms if every word is new; a
 thread counts more, so that no other request waits."""
 ELLIPSIS = "…"
@@ -308,7 +308,7 @@ def shown_by(blocks: Sequence[SourceBlock]) -> Shown:
 
 def is_long(hits: Sequence[Hit]) -> bool:
     """Returns True if fitting these hits takes so long that a thread does it."""
-    return sum(len(hit.memory.body) for hit in hits) > COUNTED_AT_ONCE
+    return sum(len(hit.memory.body) for hit in hits) > _COUNTED_AT_ONCE
 
 
 def frame_tokens(counter: TokenCounter) -> int:

@@ -84,13 +84,13 @@ class Compiled:
     """A context as a model takes it."""
 
     format: Format
-    messages: tuple[Message, ...]
+    messages: tuple[Message, ...] = ()
     """Empty for Markdown."""
-    system: str | None
+    system: str | None = None
     """The system prompt where the API takes it beside the messages; else None."""
-    markdown: str | None
+    markdown: str | None = None
     """The whole text; None for messages."""
-    tool_definitions: tuple[dict[str, Any], ...]
+    tool_definitions: tuple[dict[str, Any], ...] = ()
     """The tools in the API's shape; empty for Markdown, which has them in its text."""
     tokens: int
     """Tokens of all of it, counted on the final bytes, with the frames of the messages."""
@@ -103,24 +103,23 @@ def compile_representation(representation: Representation, form: Format, counter
     first, stable, volatile = _parts(representation.sections)
     listed = [_tools_text(tools)] if form == MARKDOWN and tools else []
     system, begun = _join_parts([*listed, *first]), _join_parts(stable)
-    texts = [text for text in (system, begun) if text]
+    begins = [text for text in (system, begun) if text]
     user = _SEPARATOR.join(filter(None, (begun, _join_parts(volatile))))
-    markdown = _SEPARATOR.join(filter(None, (system, user))) + "\n" if form == MARKDOWN and (system or user) else ""
-    shaped = () if form == MARKDOWN else tuple(_tool_shape(tool, form) for tool in tools)
-    tokens = sum(counter.count(_encode(tool)) for tool in shaped)
+    texts = [text for text in (system, user) if text]
     if form == MARKDOWN:
-        tokens += counter.count(markdown)
-    else:
-        tokens += sum(counter.count(text) + MESSAGE_TOKENS for text in (system, user) if text)
-        tokens += REPLY_TOKENS if system or user else 0
+        markdown = f"{_SEPARATOR.join(texts)}\n" if texts else ""
+        prefix = _prefix([_SEPARATOR.join(begins)], (), counter)
+        return Compiled(format=form, markdown=markdown, tokens=counter.count(markdown), prefix=prefix)
+    shaped = tuple(_tool_shape(tool, form) for tool in tools)
+    tokens = sum(counter.count(_encode(tool)) for tool in shaped)
+    tokens += sum(counter.count(text) + MESSAGE_TOKENS for text in texts) + (REPLY_TOKENS if texts else 0)
     return Compiled(
         format=form,
-        messages=() if form == MARKDOWN else tuple(_messages(system if form == OPENAI else "", user)),
+        messages=tuple(_messages(system if form == OPENAI else "", user)),
         system=system if form == ANTHROPIC else None,
-        markdown=markdown if form == MARKDOWN else None,
         tool_definitions=shaped,
         tokens=tokens,
-        prefix=_prefix([_SEPARATOR.join(texts)] if form == MARKDOWN else texts, shaped, counter),
+        prefix=_prefix(begins, shaped, counter),
     )
 
 
@@ -267,7 +266,7 @@ def compress(
             room.take(fitting)
         if fitting is not part:
             reason = f"worth {value:.2f}; {max(0, available):,} tokens were left for it"
-            cuts.append(_describe_cut(part, fitting, reason))
+            cuts.append(cut_of(part, fitting, reason))
     found = [kept[place] for place in sorted(kept)]
     return replace(
         representation,
@@ -321,7 +320,8 @@ def _extract(text: str, room: int, counter: TokenCounter) -> str:
     return separator.join(found[place].text for place in sorted(chosen)) if used >= LEAST_EXCERPT else ""
 
 
-def _describe_cut(part: Part, fitting: Part | None, reason: str) -> ShortenedPart:
+def cut_of(part: Part, fitting: Part | None, reason: str) -> ShortenedPart:
+    """Returns what was cut of a part, of which `fitting` is left."""
     after = 0 if fitting is None else fitting.tokens
     return ShortenedPart(
         id=part.id, label=part.label, source=part.source, before=part.tokens, after=after, reason=reason

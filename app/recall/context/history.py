@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from app.errors import InvalidInput
-from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
+from app.foundation.models.protocols import TokenCounter
 from app.foundation.text.passages import HEADING, Passage
 from app.intake.cases.service import Cases
 from app.recall.context.blocks import (
@@ -178,8 +178,6 @@ def _digest(block: SourceBlock) -> str:
     return hashlib.blake2b(text, digest_size=DIGEST_BYTES).hexdigest()
 
 
-LEAST_BUDGET, LARGEST_BUDGET = 1, 100_000
-"""Limits of the budget, in tokens."""
 CUES_SHARE = 0.4
 """Most of a budget that cues take; the history takes the rest, and what they leave."""
 _LEAST_SLOTS = 2
@@ -211,7 +209,8 @@ class Histories:
     """Gives agents their histories."""
 
     retrieval: Retrieval
-    provider: EmbeddingProvider
+    activations: Activations
+    cases: Cases
     counter: TokenCounter
 
     async def get(self, workspace: Workspace, query: Query, *, budget_tokens: int, stable: bool = False) -> History:
@@ -223,10 +222,10 @@ class Histories:
         query's run: earlier blocks keep their place and bytes as long as there is room, and new blocks follow.
 
         Raises:
-            InvalidInput: the query, its filters or the budget is not valid, or a `stable` section has no run.
+            InvalidInput: the query or a filter is not valid, or a `stable` section has no run.
             DatabaseUnavailable: the database does not answer.
         """
-        _check(query, budget_tokens, stable=stable)
+        _check(query, stable=stable)
         finding = await self.retrieval.find(workspace, query, suspects=False, passages=True)
         finding = await self._without_cues(finding, ())
         issues = await self._issues_of_run(workspace, query)
@@ -244,9 +243,7 @@ class Histories:
         """Returns the open issues of the case that the query's run is of."""
         if not query.run_id:
             return []
-        database, mask = self.retrieval.database, self.retrieval.mask_secrets
-        cases = Cases(database=database, provider=self.provider, counter=self.counter, mask_secrets=mask)
-        found = await case_of_run(cases, workspace, query.run_id)
+        found = await case_of_run(self.cases, workspace, query.run_id)
         return [] if found is None else issues_before(found, query.text)
 
     async def with_cues(
@@ -263,7 +260,7 @@ class Histories:
             InvalidInput: as for `get` and `activate`.
             DatabaseUnavailable: the database does not answer.
         """
-        _check(query, budget_tokens, stable=stable)
+        _check(query, stable=stable)
         share = max(1, int(budget_tokens * CUES_SHARE))
         asked = PlanAsked(
             plan=need_of(query.text)[:PLAN_LIMIT],
@@ -273,16 +270,10 @@ class Histories:
             idempotency_key=query.idempotency_key,
         )
         check_plan(asked)
-        embedding = OncePerText(self.provider)
+        embedding = OncePerText(self.retrieval.provider)
         retrieval = replace(self.retrieval, provider=embedding)
         finding = await retrieval.find(workspace, query, suspects=False, passages=True)
-        activations = Activations(
-            database=retrieval.database,
-            provider=embedding,
-            counter=self.counter,
-            mask_secrets=retrieval.mask_secrets,
-        )
-        activation = await activations.activate(workspace, asked)
+        activation = await replace(self.activations, provider=embedding).activate(workspace, asked)
         shown = [cue.cue_id for cue in activation.cues]
         finding = await self._without_cues(finding, shown, activation.fit_to_inform(asked.plan))
         room = max(1, budget_tokens - activation.tokens)
@@ -329,7 +320,8 @@ class Histories:
             blocks, shown = await self._blocks_of(others, budget_tokens)
         markdown = section_of(blocks)
         if not blocks and drawn is None and finding.period is not None:
-            markdown = _within_budget(_nothing_in(finding.period), budget_tokens, self.counter)
+            nothing = _nothing_in(finding.period)
+            markdown = nothing if self.counter.count(nothing) <= budget_tokens else ""
         tokens = self.counter.count(markdown)
         async with self.retrieval.database.session(finding.workspace, transaction=False) as session:
             recall = await log(
@@ -425,10 +417,6 @@ def _nothing_in(period: str) -> str:
     return f"{HEADING}\n\nNothing {'' if period.startswith(('before', 'since')) else 'from '}{period}.\n"
 
 
-def _within_budget(text: str, budget: int, counter: TokenCounter) -> str:
-    return text if counter.count(text) <= budget else ""
-
-
 def _stored_blocks(blocks: object) -> tuple[_StoredBlock, ...]:
     """Returns the blocks of a stored section; none of one that another version stored in another form."""
     try:
@@ -443,9 +431,7 @@ def _in_order(finding: UnloggedRecall, hits: Collection[Hit]) -> tuple[Hit, ...]
     return tuple(hit for hit in finding.hits if hit.memory.memory_id in wanted)
 
 
-def _check(query: Query, budget_tokens: int, *, stable: bool) -> None:
-    if not LEAST_BUDGET <= budget_tokens <= LARGEST_BUDGET:
-        raise InvalidInput("budget_tokens", f"must be from {LEAST_BUDGET} to {LARGEST_BUDGET:,}")
+def _check(query: Query, *, stable: bool) -> None:
     if stable and not query.run_id:
         raise InvalidInput("run_id", "is missing; `stable` continues what a run was given before, so name the run")
 

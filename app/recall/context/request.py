@@ -30,7 +30,7 @@ from app.recall.context.representation import (
     Text,
     ToolDefinition,
 )
-from app.storage.memories.memory import BODY_LIMIT, NAME_LIMIT, Name
+from app.storage.memories.memory import Name
 
 LARGEST_WINDOW, LARGEST_LIMIT = 200, 200
 MOST_SECTIONS, MOST_TOOLS = 2_000, 200
@@ -175,49 +175,13 @@ def check_request(request: ContextRequest) -> ContextRequest:
 def _reasons(request: ContextRequest) -> Iterator[str]:
     if not request.observation.strip():
         yield "observation: is empty; say what the agent is asked, or has just seen"
-    yield from _allocation_reasons(request.budget)
+    yield from allocation_reasons(request.budget)
     yield from faults_in(request)
 
 
-def budget_reasons(budget: Budget) -> Iterator[str]:
-    """Yields the reasons why a budget cannot be taken."""
-    yield from _allocation_reasons(budget)
-    yield from faults_in(budget, "budget")
-
-
-def _allocation_reasons(budget: Budget) -> Iterator[str]:
+def allocation_reasons(budget: Budget) -> Iterator[str]:
+    """Yields the reason why the shares of a budget cannot be taken, if there is one."""
     if isinstance(budget.allocation, Allocation):
         shares = [getattr(budget.allocation, name) for name in budget.allocation.__struct_fields__]
         if sum(shares) > 1 + 1e-9:
             yield "budget.allocation: has shares from 0 to 1 whose sum is at most 1"
-
-
-def part_reasons(representation: Representation) -> Iterator[str]:
-    """Yields the reasons why sections or tools that came from outside cannot be taken."""
-    sections, tools = representation.sections, representation.tools
-    yield from _too_many(sections=(sections, MOST_SECTIONS), tools=(tools, MOST_TOOLS))
-    for item in sections:
-        yield from _too_long({"sections.content": item.content}, BODY_LIMIT)
-        yield from _too_long({"sections.id": item.id, "sections.label": item.label}, LABEL_LIMIT)
-        yield from _too_long({"sections.source": item.source}, NAME_LIMIT)
-        if not 0 <= item.relevance <= 1 or not 0 <= item.recency <= 1:
-            yield "sections: relevance and recency are from 0 to 1"
-        if item.min_tokens < 0:
-            yield "sections.min_tokens: must be 0 or more"
-        if len(item.embedding or ()) > EMBEDDING_LIMIT:
-            yield f"sections.embedding: has more than {EMBEDDING_LIMIT:,} numbers"
-    for tool in tools:
-        yield from _too_long({"tools.name": tool.name}, NAME_LIMIT)
-        yield from _too_long({"tools.description": tool.description}, BODY_LIMIT)
-
-
-def _too_long(texts: dict[str, str], most: int) -> Iterator[str]:
-    for name, text in texts.items():
-        if len(text) > most:
-            yield f"{name}: has {len(text):,} characters; at most {most:,} are taken"
-
-
-def _too_many(**given: tuple[Sequence[object], int]) -> Iterator[str]:
-    for name, (items, most) in given.items():
-        if len(items) > most:
-            yield f"{name}: has {len(items):,} items; at most {most:,} are taken"

@@ -3,11 +3,10 @@
 import asyncio
 import dataclasses
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial, reduce
-from itertools import islice
+from functools import reduce
 from typing import Any
 from uuid import UUID
 
@@ -16,10 +15,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from app.errors import EmbeddingUnavailable, InvalidInput, NotFound, check
-from app.foundation.db.database import Database
-from app.foundation.models.protocols import EmbeddingProvider, Reranker, TokenCounter
+from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
 from app.foundation.models.tokens import Counting
 from app.foundation.safety.secrets import masked_values
+from app.intake.sessions.browse import Sessions
 from app.recall.context import store
 from app.recall.context.compile import (
     MARKDOWN,
@@ -31,6 +30,7 @@ from app.recall.context.compile import (
     compress,
     count_section,
     counted_tool,
+    cut_of,
     entropy,
     estimate_impact,
     likeness,
@@ -43,10 +43,10 @@ from app.recall.context.representation import (
     SEMANTIC,
     TEMPORAL,
     Budget,
+    Meta,
     Representation,
-    ShortenedPart,
 )
-from app.recall.context.request import ContextRequest, budget_reasons, check_request, part_reasons
+from app.recall.context.request import ContextRequest, allocation_reasons, check_request
 from app.recall.context.sources import (
     SECONDS,
     SOURCES,
@@ -57,22 +57,18 @@ from app.recall.context.sources import (
     hydrate_sources,
 )
 from app.recall.context.store import ContextSummary
-from app.recall.cues.activate import log_firing
+from app.recall.cues.activate import Activations, log_firing
 from app.recall.retrieval.log import log
 from app.recall.retrieval.recall import Recall
+from app.recall.retrieval.service import Retrieval
 from app.storage.index.following import OncePerText
 from app.storage.memories.gate import unstorable
 from app.storage.memories.memory import in_utc, new_id
-from app.storage.memories.service import check_limit
 from app.storage.tenants.service import Workspaces
 from app.storage.tenants.workspace import Workspace
 
 EMBEDDING_SECONDS = 3.0
 """Time after which sources go on by words alone: a remote model that hangs must not cost them all of theirs."""
-_MASKED_AT_ONCE = 2_000
-"""Characters of a request whose secrets are masked on the event loop; a thread masks longer ones."""
-_COMPILED_AT_ONCE = 50_000
-"""Characters of sections that are compiled on the event loop; a thread compiles more."""
 
 
 class Trace(Struct, frozen=True, kw_only=True):
@@ -107,11 +103,10 @@ class Context:
 class Contexts:
     """Makes, compiles and shows contexts."""
 
-    database: Database
-    provider: EmbeddingProvider
+    retrieval: Retrieval
+    activations: Activations
+    sessions: Sessions
     counting: Counting
-    reranker: Reranker | None = None
-    mask_secrets: bool = True
 
     async def make(
         self,
@@ -128,13 +123,17 @@ class Contexts:
             DatabaseUnavailable: the database does not answer.
         """
         started = time.perf_counter()
-        request = await _plain(check_request(request), mask=self.mask_secrets)
+        request = check_request(request)
+        if self.retrieval.mask_secrets:
+            # A context is stored as it is given.
+            request = await asyncio.to_thread(masked_values, request)
         call = self._hydration_of(workspace, request, counter := await self.counting.of(request.model))
-        given = await _weigh_tools(request, call.provider)
+        given = await _weigh_tools(request, call.retrieval.provider)
         found = await hydrate_sources(call, sources, seconds=SECONDS if seconds is None else seconds)
         hydrated = time.perf_counter()
-        work = partial(_make_context, request, given, [item for item, _ in found], counter, call.now)
-        representation, result, bits, notes = await asyncio.to_thread(work) if _is_long(request, found) else work()
+        representation, result, bits, notes = await asyncio.to_thread(
+            _make_context, request, given, [item for item, _ in found], counter, call.now
+        )
         now = time.perf_counter()
         trace = Trace(
             sources=tuple(item for _, item in found),
@@ -157,15 +156,15 @@ class Contexts:
 
     def _hydration_of(self, workspace: Workspace, request: ContextRequest, counter: TokenCounter) -> Hydration:
         asked_at = request.state.now if request.state and request.state.now else datetime.now(UTC)
+        provider = OncePerText(self.retrieval.provider, seconds=EMBEDDING_SECONDS)
         return Hydration(
-            database=self.database,
-            provider=OncePerText(self.provider, seconds=EMBEDDING_SECONDS),
+            retrieval=dataclasses.replace(self.retrieval, provider=provider),
+            activations=dataclasses.replace(self.activations, provider=provider, counter=counter),
+            sessions=self.sessions,
             counter=counter,
             workspace=workspace,
             request=request,
             now=in_utc(asked_at),
-            mask=self.mask_secrets,
-            reranker=self.reranker,
         )
 
     async def compile(
@@ -176,11 +175,10 @@ class Contexts:
         Its tokens are counted anew. Without a budget nothing is cut.
 
         Raises:
-            InvalidInput: a part or the budget is not valid, or the budget is less than what may not be cut.
+            InvalidInput: the budget is not valid, or less than what may not be cut.
         """
-        budget = budget or representation.meta.budget
-        reasons: Iterator[str] = iter(() if budget is None else budget_reasons(budget))
-        check(list(islice((*reasons, *part_reasons(representation)), 1)))
+        if budget is not None:
+            check(allocation_reasons(budget))
         counter = await self.counting.of(model)
         started = time.perf_counter()
 
@@ -204,12 +202,7 @@ class Contexts:
     async def compare(
         self, first: Representation, second: Representation | None, *, threshold: float, model: str
     ) -> ContextComparison:
-        """Returns what each section of a representation contributes, and whether another one is equivalent.
-
-        Raises:
-            InvalidInput: a part is not valid.
-        """
-        check(list(islice((reason for item in (first, second or EMPTY) for reason in part_reasons(item)), 1)))
+        """Returns what each section of a representation contributes, and whether another one is equivalent."""
         counter = await self.counting.of(model)
 
         def work() -> ContextComparison:
@@ -227,7 +220,7 @@ class Contexts:
         Raises:
             NotFound: the workspace has no such context, or it is too old.
         """
-        async with self.database.session(workspace, reading=True) as session:
+        async with self.retrieval.database.session(workspace, reading=True) as session:
             document = await store.get(session, context_id)
         if document is None:
             raise NotFound(f"there is no context {context_id} in workspace {workspace.name}; old ones are removed")
@@ -237,29 +230,21 @@ class Contexts:
         self,
         workspace: Workspace,
         *,
-        run_id: str | None = None,
-        session_id: str | None = None,
-        agent: str | None = None,
-        limit: int = 50,
-        before: UUID | None = None,
+        run_id: str | None,
+        session_id: str | None,
+        agent: str | None,
+        limit: int,
+        before: UUID | None,
     ) -> Sequence[ContextSummary]:
         """Returns stored contexts, the latest first, after the one that `before` names.
 
         Raises:
-            InvalidInput: the limit is out of range, or a text cannot be searched.
+            InvalidInput: a text cannot be searched.
         """
-        check_limit(limit)
-        asked = {"run_id": run_id, "session": session_id, "agent": agent, "before": before}
-        check(unstorable({name: value for name, value in asked.items() if isinstance(value, str)}))
-        async with self.database.session(workspace, reading=True) as session:
-            return await store.page(session, asked, limit=limit)
-
-
-async def _plain(request: ContextRequest, *, mask: bool) -> ContextRequest:
-    """Returns a request without secrets: a context is stored as it is given."""
-    if mask and (request.sections or len(request.observation) + len(request.goal) > _MASKED_AT_ONCE):
-        return await asyncio.to_thread(masked_values, request)
-    return masked_values(request) if mask else request
+        asked = {"run_id": run_id, "session": session_id, "agent": agent, "before": before, "limit": limit}
+        check(unstorable(asked))
+        async with self.retrieval.database.session(workspace, reading=True) as session:
+            return await store.page(session, asked)
 
 
 async def _weigh_tools(request: ContextRequest, provider: EmbeddingProvider) -> Representation:
@@ -292,14 +277,13 @@ def _make_context(
     now: datetime,
 ) -> tuple[Representation, Compiled, float, tuple[str, ...]]:
     """Returns the context of a request within its budget, what it is compiled to, its entropy, and remarks."""
-    whole = _whole(request, given, found, counter)
-    whole = replace(whole, meta=replace(whole.meta, created_at=now))
+    whole = _whole(request, given, found, counter, now)
     fitting, result, notes = _fitted_with_cues(whole, request.budget, request.form, counter)
     return fitting, result, entropy(fitting), notes
 
 
 def _whole(
-    request: ContextRequest, given: Representation, found: Sequence[Hydrated], counter: TokenCounter
+    request: ContextRequest, given: Representation, found: Sequence[Hydrated], counter: TokenCounter, now: datetime
 ) -> Representation:
     """Returns all that was given and hydrated, before anything is cut; each memory once."""
     given = _count_tokens(given, request.form, counter)
@@ -319,7 +303,7 @@ def _whole(
     observed = Representation(sections=(count_section(request.observation_section(), counter),))
     whole = reduce(compose, [given, *parts, observed], EMPTY)
     strategy = msgspec.to_builtins(request.strategy)
-    return replace(whole, meta=replace(whole.meta, budget=request.budget, strategy=strategy))
+    return replace(whole, meta=Meta(budget=request.budget, strategy=strategy, created_at=now))
 
 
 def _count_tokens(representation: Representation, form: Format, counter: TokenCounter) -> Representation:
@@ -341,11 +325,7 @@ def _fitted_with_cues(
         if len(without) == len(whole.sections):
             raise
     reason = "there is no room for the cues beside the parts that may not be cut"
-    cuts = tuple(
-        ShortenedPart(id=item.id, label=item.label, source=CUES, before=item.tokens, after=0, reason=reason)
-        for item in whole.sections
-        if item.source == CUES
-    )
+    cuts = tuple(cut_of(item, None, reason) for item in whole.sections if item.source == CUES)
     left = replace(whole, sections=without, cuts=(*whole.cuts, *cuts))
     return *_fit_budget(left, budget, form, counter), (reason,)
 
@@ -369,14 +349,6 @@ def _fit_budget(
         room -= result.tokens - budget.usable
 
 
-def _is_long(request: ContextRequest, found: Sequence[tuple[Hydrated, SourceTrace]]) -> bool:
-    """Returns True if the parts are so long that a thread compiles them."""
-    lengths = [len(request.observation), len(request.goal), *(len(part.content) for part in request.sections)]
-    lengths += [len(tool.description) for tool in request.tools]
-    lengths += [len(part.content) for hydrated_by, _ in found for part in hydrated_by.sections]
-    return sum(lengths) > _COMPILED_AT_ONCE
-
-
 async def _store_context(
     call: Hydration, context: Context, found: Sequence[tuple[Hydrated, SourceTrace]]
 ) -> tuple[Context, Sequence[Recall]]:
@@ -389,8 +361,9 @@ async def _store_context(
     shown = {memory_id: item.tokens for item in kept if item.reference for memory_id in item.provenance.memory_ids}
     told = {item.provenance.activation_id for item in kept}
     traces, recalls = list[SourceTrace](), list[Recall]()
-    target = await Workspaces(database=call.database).get_or_create(call.workspace)
-    async with call.database.session(target, transaction=False) as session:
+    database = call.retrieval.database
+    target = await Workspaces(database=database).get_or_create(call.workspace)
+    async with database.session(target, transaction=False) as session:
         for hydrated_by, trace in found:
             recall_id = None
             if hydrated_by.finding is not None:
@@ -402,10 +375,18 @@ async def _store_context(
             if hydrated_by.firing is not None:
                 await log_firing(session, hydrated_by.firing, stands=hydrated_by.activation_id in told)
             traces.append(replace(trace, recall_id=recall_id))
-        values: dict[str, Any] = {name: getattr(request, name) for name in ("run_id", "agent", "model")}
-        values |= {"context_id": context.context_id, "session": request.session or None, "format": request.form}
-        values |= {"budget": request.budget.usable, "tokens": context.compiled.tokens}
-        values |= {"prefix": context.compiled.prefix.digest, "took_ms": context.trace.took_ms}
+        values: dict[str, Any] = {
+            "context_id": context.context_id,
+            "run_id": request.run_id,
+            "session": request.session or None,
+            "agent": request.agent,
+            "model": request.model,
+            "format": request.form,
+            "budget": request.budget.usable,
+            "tokens": context.compiled.tokens,
+            "prefix": context.compiled.prefix.digest,
+            "took_ms": context.trace.took_ms,
+        }
         cache_hit = await store.has_prefix(session, values) if request.run_id else None
         meta = replace(context.representation.meta, cache_hit=cache_hit)
         context = dataclasses.replace(

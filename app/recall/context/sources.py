@@ -13,13 +13,12 @@ import structlog
 from msgspec import Struct
 
 from app.errors import InvalidInput, PriorsError
-from app.foundation.db.database import Database
-from app.foundation.models.protocols import EmbeddingProvider, Reranker, TokenCounter
+from app.foundation.models.protocols import TokenCounter
 from app.foundation.text.words import in_one_line
 from app.intake.sessions.browse import Sessions
 from app.intake.sessions.prepare import act
 from app.intake.sessions.store import StoredMessage
-from app.recall.context.blocks import COUNTED_AT_ONCE, heading
+from app.recall.context.blocks import heading
 from app.recall.context.compile import count_section
 from app.recall.context.representation import (
     CONSTRAINT,
@@ -59,15 +58,14 @@ logger = structlog.get_logger()
 class Hydration:
     """The parts that sources need, with the request."""
 
-    database: Database
-    provider: EmbeddingProvider
+    retrieval: Retrieval
+    activations: Activations
+    sessions: Sessions
     counter: TokenCounter
     """Counts by the tokenizer of the model that reads the context."""
     workspace: Workspace
     request: ContextRequest
     now: datetime
-    mask: bool = True
-    reranker: Reranker | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,8 +110,7 @@ async def _latest_turns(call: Hydration) -> Hydrated:
     request, window = call.request, call.request.strategy.temporal_window
     if not request.session or not window:
         return Hydrated()
-    sessions = Sessions(database=call.database, masked=call.mask)
-    latest = await sessions.latest_turns(call.workspace, request.session, count=window)
+    latest = await call.sessions.latest_turns(call.workspace, request.session, count=window)
     turns = [turn for turn in latest if not turn.suspect]
     left_out = len(latest) - len(turns)
     notes = (f"{left_out} suspect turns were left out",) if left_out else ()
@@ -151,10 +148,7 @@ async def _find_related(call: Hydration, source: str, kinds: tuple[Kind, ...]) -
         purpose=_PURPOSE,
         now=call.now,
     )
-    retrieval = Retrieval(
-        database=call.database, provider=call.provider, reranker=call.reranker, mask_secrets=call.mask
-    )
-    finding = await retrieval.find(call.workspace, query, suspects=False)
+    finding = await call.retrieval.find(call.workspace, query, suspects=False)
     near = [hit for hit in finding.hits if _is_near(hit, strategy.semantic_threshold)]
     return Hydrated(
         sections=[_of_hit(hit, source, call) for hit in near],
@@ -209,10 +203,7 @@ async def _cues(call: Hydration) -> Hydrated:
         run_id=request.run_id,
         budget_tokens=budget,
     )
-    activations = Activations(
-        database=call.database, provider=call.provider, counter=call.counter, mask_secrets=call.mask
-    )
-    (firing,) = await activations.fire(call.workspace, [asked])
+    (firing,) = await call.activations.fire(call.workspace, [asked])
     found = firing.activation
     notes = (found.degraded,) if found.degraded else ()
     if not found.markdown:
@@ -260,7 +251,7 @@ SOURCES: Mapping[str, SectionSource] = MappingProxyType(
 
 
 async def hydrate_sources(
-    call: Hydration, sources: Mapping[str, SectionSource], *, seconds: float = SECONDS
+    call: Hydration, sources: Mapping[str, SectionSource], *, seconds: float
 ) -> list[tuple[Hydrated, SourceTrace]]:
     """Asks all sources side by side. One that fails or takes longer than `seconds` gives nothing, and says why.
 
@@ -297,8 +288,7 @@ async def _hydrate_guarded(
     def count() -> list[Section]:
         return [count_section(section, call.counter) for section in found.sections]
 
-    is_long = sum(len(section.content) for section in found.sections) > COUNTED_AT_ONCE
-    sections = await asyncio.to_thread(count) if is_long else count()
+    sections = await asyncio.to_thread(count)
     trace = SourceTrace(
         source=name,
         took_ms=round((time.perf_counter() - started) * 1_000, 3),

@@ -28,14 +28,11 @@ SELECT EXISTS (
 """
 _LIST = """
 SELECT context_id, run_id, session, agent, model, format, budget, tokens, took_ms, created_at FROM contexts
-WHERE workspace_id = %(workspace_id)s{conditions} ORDER BY context_id DESC LIMIT %(limit)s
+WHERE workspace_id = %(workspace_id)s
+    AND (%(run_id)s::text IS NULL OR run_id = %(run_id)s) AND (%(session)s::text IS NULL OR session = %(session)s)
+    AND (%(agent)s::text IS NULL OR agent = %(agent)s) AND (%(before)s::uuid IS NULL OR context_id < %(before)s)
+ORDER BY context_id DESC LIMIT %(limit)s
 """
-_CONDITIONS = {
-    "run_id": "run_id = %(run_id)s",
-    "session": "session = %(session)s",
-    "agent": "agent = %(agent)s",
-    "before": "context_id < %(before)s",
-}
 _FORGET_OLD = "DELETE FROM contexts WHERE created_at < now() - make_interval(days => %(days)s)"
 
 logger = structlog.get_logger()
@@ -80,11 +77,9 @@ async def has_prefix(session: Session, values: Mapping[str, Any]) -> bool:
     return bool(await session.value(_HAS_PREFIX, values))
 
 
-async def page(session: Session, asked: Mapping[str, Any], *, limit: int) -> list[ContextSummary]:
-    """Returns the contexts that meet the conditions of _CONDITIONS that are given, the latest first."""
-    met = [condition for name, condition in _CONDITIONS.items() if asked.get(name) is not None]
-    statement = _LIST.format(conditions="".join(f" AND {condition}" for condition in met))
-    return [ContextSummary(**row._asdict()) for row in await session.rows(statement, {**asked, "limit": limit})]
+async def page(session: Session, asked: Mapping[str, Any]) -> list[ContextSummary]:
+    """Returns the contexts that meet the conditions of _LIST that are not None, the latest first."""
+    return [ContextSummary(**row._asdict()) for row in await session.rows(_LIST, asked)]
 
 
 async def forget_old_of_all(session: Session, *, days: int) -> None:

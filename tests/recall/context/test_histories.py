@@ -1,6 +1,7 @@
 """What a history says of a request: what holds now, the state of a case, silence, and each of several needs."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,12 @@ import pytest
 from app.foundation.db.database import Database
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
 from app.intake.cases.service import Cases
-from app.recall.context.history import Histories
 from app.recall.retrieval.rank.rank import COMPONENTS
 from app.recall.retrieval.recall import History, Query
 from app.recall.retrieval.service import Retrieval
 from app.storage.memories.filters import Filters
 from app.storage.tenants.workspace import Workspace
+from tests.conftest import histories_of
 from tests.intake.cases.test_history import Store
 
 pytestmark = pytest.mark.meaning
@@ -76,8 +77,8 @@ class Even:
 
 async def told(store: Store, text: str, *, reranker: Even | None = None, **given: Any) -> History:
     query = Query(text=text, k=3, purpose="history", **given)
-    retrieval = Retrieval(database=store.database, provider=store.provider, reranker=reranker)
-    histories = Histories(retrieval=retrieval, provider=store.provider, counter=store.counter)
+    histories = histories_of(store.database, store.provider, store.counter)
+    histories = replace(histories, retrieval=replace(histories.retrieval, reranker=reranker))
     return await histories.get(store.workspace, query, budget_tokens=500)
 
 
