@@ -10,8 +10,7 @@ from msgspec import Struct
 from app.foundation.values import frozen
 
 
-@frozen
-class ShownMemory:
+class ShownMemory(Struct, frozen=True, rename={"memory_id": "id"}):
     """A memory on the map, without its place."""
 
     memory_id: UUID

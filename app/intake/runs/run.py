@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 from uuid import UUID
 
 from msgspec import Meta, Struct
@@ -61,41 +61,45 @@ class NewRun(RunFields, frozen=True, kw_only=True, forbid_unknown_fields=True):
     run_id: RunId
 
 
-class Run(Struct, frozen=True, kw_only=True):
-    """A stored run."""
+class RunSummary(Struct, frozen=True, kw_only=True):
+    """A stored run without its output, and what else is long."""
 
     run_id: str
     task: str
     task_type: str
     agent: str | None
+    round_scores: tuple[float, ...]
+    final_score: float | None
+    verdict: str
+    issues: tuple[str, ...]
+    started_at: datetime | None
+    finished_at: datetime | None
+    created_at: datetime
+    tokens: int | None = None
+    """The sum over all stages; None where none says."""
+    cost: float | None = None
+
+
+class Run(RunSummary, frozen=True, kw_only=True):
+    """A stored run."""
+
     queries: tuple[str, ...]
     output: str | None
     output_path: str | None
     lines: int | None
     bytes: int | None
-    round_scores: tuple[float, ...]
-    final_score: float | None
-    verdict: str
-    issues: tuple[str, ...]
     stages: Mapping[str, Any]
     metadata: Mapping[str, Any]
-    started_at: datetime | None
-    finished_at: datetime | None
-    created_at: datetime
     updated_at: datetime
-    tokens: int | None = None
-    """The sum over all stages; None where none says."""
-    cost: float | None = None
 
     def __post_init__(self) -> None:
         """Sums what its stages used."""
-        spent = sum_of_stages(self.stages)
-        force_setattr(self, "tokens", spent.tokens)
-        force_setattr(self, "cost", spent.cost)
+        tokens, cost = sum_of_stages(self.stages)
+        force_setattr(self, "tokens", tokens)
+        force_setattr(self, "cost", cost)
 
 
-@frozen
-class Spent:
+class Spent(NamedTuple):
     """Tokens and cost of a run, summed over its stages; None if no stage names them."""
 
     tokens: int | None
@@ -113,7 +117,7 @@ def sum_of_stages(stages: Mapping[str, Any]) -> Spent:
     named = [stage for stage in stages.values() if isinstance(stage, Mapping)]
     tokens = [found for stage in named if (found := _tokens(stage)) is not None]
     costs = [found for stage in named if (found := _number(stage.get("cost"))) is not None]
-    return Spent(tokens=round(sum(tokens)) if tokens else None, cost=sum(costs) if costs else None)
+    return Spent(round(sum(tokens)) if tokens else None, sum(costs) if costs else None)
 
 
 def _tokens(stage: Mapping[str, Any]) -> float | None:

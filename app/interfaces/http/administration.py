@@ -140,22 +140,16 @@ class ForgetInput(Input):
     confirm: Annotated[int | None, Meta(description="the `total` of the list, where it is more than 100")] = None
 
 
-class ForgetController(Controller):
-    """Forgets a subject."""
+@post("/api/forget", tags=["workspaces"], opt=_FOR_ADMINS)
+async def forget(call: ThisCall, data: JSONBody[ForgetInput]) -> Forgotten:
+    """List everything that names a subject, of all users, and with `yes` remove it for good.
 
-    path = "/api"
-    tags = ("workspaces",)
-
-    @post("/forget", opt=_FOR_ADMINS)
-    async def forget(self, call: ThisCall, data: JSONBody[ForgetInput]) -> Forgotten:
-        """List everything that names a subject, of all users, and with `yes` remove it for good.
-
-        Memories that name it are destroyed, in the trash too; elsewhere, as in runs and recalls, the phrase is taken
-        out. The answer says what stays.
-        """
-        return await Phrases(database=call.database).forget(
-            await call.tenant(), data.phrase, yes=data.yes, confirm=data.confirm
-        )
+    Memories that name it are destroyed, in the trash too; elsewhere, as in runs and recalls, the phrase is taken
+    out. The answer says what stays.
+    """
+    return await Phrases(database=call.database).forget(
+        await call.tenant(), data.phrase, yes=data.yes, confirm=data.confirm
+    )
 
 
 Given = Annotated[str, QueryParameter(max_length=200)]

@@ -218,10 +218,6 @@ _CLOSED = 499
 """The status that logs and metrics note where a client went away before its answer; nobody receives it."""
 
 
-class Gone(ClientException):
-    """The client went away before it had sent its whole request."""
-
-
 class Frame:
     """Wraps an application."""
 
@@ -295,12 +291,12 @@ class _Body:
         """Returns the next piece; once the body is complete, it waits for the end of the connection.
 
         Raises:
-            Gone: the client went away in the middle of the body.
+            ClientException: the client went away in the middle of the body.
         """
         message: Any = await self._receive()
         if message["type"] == "http.disconnect" and not self._complete:
             self.broken_off = True
-            raise Gone(detail="the client went away before it had sent its whole request")
+            raise ClientException(detail="the client went away before it had sent its whole request")
         self._complete = self._complete or not message.get("more_body", False)
         return message  # type: ignore[no-any-return]  # an HTTP request gets no other messages
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Annotated, Any, NamedTuple, cast
 from urllib.parse import quote, unquote_to_bytes
 
@@ -68,31 +69,30 @@ class Metrics:
 
     def __init__(self) -> None:
         registry = self.registry = CollectorRegistry()
-        self.requests = Counter("priors_requests", "Requests", ["method", "route", "status"], registry=registry)
+        counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
+        self.requests = counter("priors_requests", "Requests", ["method", "route", "status"])
         self.latency = Histogram(
             "priors_request_seconds", "Time to answer", ["route"], buckets=_LATENCIES, registry=registry
         )
-        self.recalls = Counter("priors_recalls", "Recalls", ["purpose", "mode"], registry=registry)
-        self.degraded = Counter("priors_degraded", "Recalls without all of an arm", ["arm"], registry=registry)
-        self.memories = Counter("priors_memories", "Memories sent", ["outcome"], registry=registry)
-        self.refused = Counter("priors_refused", "Memories that were not stored", ["reason"], registry=registry)
-        self.refusals = Gauge(
+        self.recalls = counter("priors_recalls", "Recalls", ["purpose", "mode"])
+        self.degraded = counter("priors_degraded", "Recalls without all of an arm", ["arm"])
+        self.memories = counter("priors_memories", "Memories sent", ["outcome"])
+        self.refused = counter("priors_refused", "Memories that were not stored", ["reason"])
+        self.refusals = gauge(
             "priors_refusals",
             "Memories and observations that the store refused, as its database counts them, whoever sent them",
             ["reason"],
-            registry=registry,
         )
-        self.reports = Counter("priors_reports", "Report files sent", ["outcome"], registry=registry)
-        self.sessions = Counter("priors_sessions", "Sessions sent", ["outcome"], registry=registry)
-        self.waiting = Gauge("priors_embeddings_waiting", "Memories that wait for a vector", registry=registry)
-        self.pending_links = Gauge("priors_links_pending", "Memories that wait for links", registry=registry)
-        self.jobs = Gauge("priors_jobs", "Background jobs: due now, or failed for good", ["state"], registry=registry)
-        self.workers = Gauge("priors_workers", "Workers that are running", registry=registry)
-        self.moved = Gauge(
+        self.reports = counter("priors_reports", "Report files sent", ["outcome"])
+        self.sessions = counter("priors_sessions", "Sessions sent", ["outcome"])
+        self.waiting = gauge("priors_embeddings_waiting", "Memories that wait for a vector")
+        self.pending_links = gauge("priors_links_pending", "Memories that wait for links")
+        self.jobs = gauge("priors_jobs", "Background jobs: due now, or failed for good", ["state"])
+        self.workers = gauge("priors_workers", "Workers that are running")
+        self.moved = gauge(
             "priors_reembed_memories",
             "Memories, and how many of them have a vector of the model that the store moves to",
             ["model", "count"],
-            registry=registry,
         )
 
     def note_gauges(self, found: Gauges) -> None:

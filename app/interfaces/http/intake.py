@@ -13,7 +13,7 @@ from uuid import UUID
 from litestar import Controller, Request
 from litestar.openapi.spec import OpenAPIMediaType, OpenAPIType, Operation, RequestBody, Schema
 from litestar.params import JSONBody
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
 from app.errors import EmbeddingUnavailable, InvalidInput, Refused, check, told_apart
 from app.foundation.text.data import faults_of_json, read_json, sentence_of, unstorable
@@ -22,7 +22,7 @@ from app.intake.reports.scan import SUFFIXES_SHOWN, Discovery, ReportFile, witho
 from app.intake.reports.store import FileOutcome, Ingestion, IngestionOptions
 from app.interfaces.http.context import Metrics, ThisCall, Wait
 from app.interfaces.http.memories import MemoryViewsController
-from app.interfaces.http.schemas import DegradedView, Input, post
+from app.interfaces.http.schemas import DegradedView, Input, convert, post
 from app.recall.retrieval.recall import VECTOR
 from app.storage.memories.gate import INVALID
 from app.storage.memories.memory import URI_LIMIT, Name, NewMemory, Rejection, Remembered
@@ -301,17 +301,11 @@ def _note(metrics: Metrics, batch: Sequence[_Line], result: Remembered, sent: _S
 
 
 async def _answer(services: Services, workspace: Workspace, sent: _Sent, *, wait: bool) -> StoredView:
-    ids = [memory_id for memory_id in sent.ids if memory_id]
-    embedded, degraded = await embed(services, workspace, ids) if wait else (UNSET, UNSET)
-    return StoredView(
-        stored=sent.stored,
-        updated=sent.updated,
-        unchanged=sent.unchanged,
-        rejected=sorted(sent.rejected, key=lambda item: item.line),
-        ids=sent.ids,
-        embedded=embedded,
-        degraded=degraded,
-    )
+    view = convert(sent, StoredView, rejected=sorted(sent.rejected, key=lambda item: item.line))
+    if not wait:
+        return view
+    embedded, degraded = await embed(services, workspace, [memory_id for memory_id in sent.ids if memory_id])
+    return structs.replace(view, embedded=embedded, degraded=degraded)
 
 
 async def embed(services: Services, workspace: Workspace, ids: Sequence[UUID]) -> tuple[int, list[DegradedView]]:

@@ -1,6 +1,6 @@
 """Takes what people judge: ratings of memories, proposals on cues; probes."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Literal
 from uuid import UUID
@@ -32,8 +32,9 @@ class FeedbackController(Controller):
 
     path = "/api"
     tags = ("feedback",)
+    dependencies = BY_USER
 
-    @post("/memories/{memory_id:uuid}/feedback", opt={"scope": RATE}, dependencies=BY_USER)
+    @post("/memories/{memory_id:uuid}/feedback", opt={"scope": RATE})
     async def rate(
         self,
         memory_id: FromPath[UUID],
@@ -45,17 +46,17 @@ class FeedbackController(Controller):
         entry = convert(data, FeedbackEntry, memory_id=memory_id, idempotency_key=idempotency_key)
         return await call.services.ratings.rate(await call.tenant(), entry)
 
-    @get("/memories/{memory_id:uuid}/feedback", dependencies=BY_USER)
+    @get("/memories/{memory_id:uuid}/feedback")
     async def ratings(self, memory_id: FromPath[UUID], call: ThisCall) -> Sequence[Rating]:
         """A memory's ratings in their order, each with when it was undone."""
         return await call.services.ratings.of_memory(await call.tenant(), memory_id)
 
-    @delete("/feedback/{feedback_id:uuid}", opt={"scope": RATE}, dependencies=BY_USER)
+    @delete("/feedback/{feedback_id:uuid}", opt={"scope": RATE})
     async def undo(self, feedback_id: FromPath[UUID], call: ThisCall) -> Rated:
         """Take a rating back; the log keeps both."""
         return await call.services.ratings.undo(await call.tenant(), feedback_id)
 
-    @get("/feedback/export", media_type=_NDJSON, dependencies=BY_USER)
+    @get("/feedback/export", media_type=_NDJSON)
     async def export(
         self,
         call: ThisCall,
@@ -64,15 +65,10 @@ class FeedbackController(Controller):
         """JSON lines: every rating that stands, or what TRL's trainers read: pairs (`dpo`), labelled texts (`kto`)."""
         exports, target = call.services.exports, await call.tenant()
         if format == "ratings":
-            return Stream(_lines(exports.ratings(target)), media_type=_NDJSON)
+            return Stream((_line(row) async for row in exports.ratings(target)), media_type=_NDJSON)
         found = await exports.training_rows(target, format)
         headers = {"X-Priors-Note": found.note} if found.note else {}
         return Stream((_line(row) for row in found.rows), media_type=_NDJSON, headers=headers)
-
-
-async def _lines(rows: AsyncIterator[object]) -> AsyncIterator[bytes]:
-    async for row in rows:
-        yield _line(row)
 
 
 def _line(row: object) -> bytes:

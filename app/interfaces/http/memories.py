@@ -9,7 +9,7 @@ from uuid import UUID
 from litestar import Controller, Request
 from litestar.di import NamedDependency, Provide
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 
 from app.errors import InvalidInput
 from app.foundation.db.audit import actor, note_operation
@@ -221,14 +221,13 @@ class MemoryViewsController(Controller):
             counted=options.cursor is None,
         )
         following = None if found.end is None else cursor_of(*found.end)
+        memories = [listed_memory(memory) for memory in found.memories]
         if options.in_state == "prune":
             ratings = await call.services.ratings.of_memories(tenant, [memory.memory_id for memory in found.memories])
             memories = [
                 listed_memory(memory, reason=browse.reason_to_prune(memory), ratings=ratings[memory.memory_id])
                 for memory in found.memories
             ]
-        else:
-            memories = [listed_memory(memory) for memory in found.memories]
         return MemoryPage(memories=memories, next=following, total=found.total)
 
     @get("/memories/facets", dependencies=BY_USER)
@@ -319,12 +318,12 @@ class LinksController(Controller):
         if data.remove is not None:
             if data.links:
                 raise InvalidInput("remove", "is given beside `links`; send one of them")
-            link = Link(data.remove.from_id, data.remove.to_id, data.remove.relation)
+            link = Link(*structs.astuple(data.remove))
             return LinksGiven(
                 created=0,
                 updated=0,
                 unchanged=0,
                 removed=await call.services.links.take_back(await call.tenant(), link),
             )
-        links = [Link(item.from_id, item.to_id, item.relation, item.weight) for item in data.links]
+        links = [Link(*structs.astuple(item)) for item in data.links]
         return await call.services.links.give(await call.tenant(), links)

@@ -186,22 +186,15 @@ class SearchView(Struct, frozen=True):
     period: AskedPeriod = None
 
 
-class HistoryView(Struct, frozen=True):
-    """The section that an agent reads, and what it was made of; the last four fields where it is stable."""
+class HistoryView(SearchView, frozen=True, kw_only=True):
+    """The section that an agent reads, and what it was made of; the fields from `reused_tokens` where it is stable."""
 
     markdown: str
-    hits: Sequence[HitView]
     tokens: int
-    probability: Probability
-    mode: str
-    degraded: Sequence[DegradedView]
-    recall_id: UUID
-    took_ms: float
     needed_tokens: Annotated[
         int | None,
         Meta(description="the budget from which the best hit fits, where this one was too small for any; else null"),
     ]
-    period: AskedPeriod = None
     reused_tokens: (
         Annotated[int, Meta(description="tokens that the run's previous stable section began with, byte for byte")]
         | UnsetType
@@ -238,18 +231,21 @@ class HistoryView(Struct, frozen=True):
 
 def _degradations(call: Call, recall: Recall) -> list[DegradedView]:
     """Returns the arms that did not serve in full, and the store while it may lack what it is asked for."""
-    lacking = [DegradedView(arm="store", reason=call.lack)] if call.lack else []
-    return [*convert(recall.degraded, list[DegradedView]), *lacking]
+    found = convert(recall.degraded, list[DegradedView])
+    return [*found, DegradedView(arm="store", reason=lack)] if (lack := call.lack) else found
 
 
 def _history_view(call: Call, found: History) -> HistoryView:
     recall, reuse = found.recall, found.reuse
-    given = {
-        "hits": [hit_view(hit, recall.query.weights) for hit in recall.hits],
-        "degraded": _degradations(call, recall),
-    }
-    given |= {name: getattr(found, name) for name in ("markdown", "tokens", "needed_tokens")}
-    view = convert(recall, HistoryView, **given)
+    view = convert(
+        recall,
+        HistoryView,
+        hits=[hit_view(hit, recall.query.weights) for hit in recall.hits],
+        degraded=_degradations(call, recall),
+        markdown=found.markdown,
+        tokens=found.tokens,
+        needed_tokens=found.needed_tokens,
+    )
     if reuse is None:
         return view
     return replace(view, reused_tokens=reuse.tokens, reused_share=reuse.share, kept=reuse.kept, broken=reuse.broken)
@@ -268,11 +264,9 @@ class RetrievalController(Controller):
         tenant = await _tenant_of(call, query, data.user)
         recall = await call.services.retrieval.search(tenant, query)
         call.note_recall(recall)
-        hits = [hit_view(hit, query.weights) for hit in recall.hits]
-        if data.around:
-            ids = [hit.memory.memory_id for hit in recall.hits]
-            beside = await call.services.memories.surroundings(tenant, ids=ids, distance=data.around)
-            hits = [hit_view(hit, query.weights, beside[hit.memory.memory_id]) for hit in recall.hits]
+        ids = [hit.memory.memory_id for hit in recall.hits] if data.around else []
+        beside = await call.services.memories.surroundings(tenant, ids=ids, distance=data.around)
+        hits = [hit_view(hit, query.weights, beside.get(hit.memory.memory_id)) for hit in recall.hits]
         return convert(recall, SearchView, hits=hits, degraded=_degradations(call, recall))
 
     @ask("/history")
@@ -286,18 +280,16 @@ class RetrievalController(Controller):
         histories, query = call.services.histories, _query_of(data, "history", idempotency_key)
         tenant = await _tenant_of(call, query, data.user)
         options: dict[str, Any] = {"budget_tokens": data.budget_tokens, "stable": data.stable}
-        if not data.activate:
-            result = await histories.get(tenant, query, **options)
-            call.note_recall(result.recall)
-            return _history_view(call, result)
-        result, activation = await histories.with_cues(tenant, query, **options)
-        call.note_recall(result.recall)
-        return replace(
-            _history_view(call, result),
-            markdown="\n".join(part for part in (result.markdown, activation.markdown) if part),
-            tokens=result.tokens + activation.tokens,
-            activation=activation,
-        )
+        if data.activate:
+            found, activation = await histories.with_cues(tenant, query, **options)
+        else:
+            found, activation = await histories.get(tenant, query, **options), None
+        call.note_recall(found.recall)
+        view = _history_view(call, found)
+        if activation is None:
+            return view
+        markdown = "\n".join(filter(None, (view.markdown, activation.markdown)))
+        return replace(view, markdown=markdown, tokens=view.tokens + activation.tokens, activation=activation)
 
     @get("/recalls", dependencies=BY_USER)
     async def recalls(  # noqa: PLR0913, PLR0917 - each is a query parameter

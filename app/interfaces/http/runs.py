@@ -14,7 +14,7 @@ from app.errors import EmbeddingUnavailable
 from app.intake.cases.cases import CaseHistory
 from app.intake.cases.store import CaseSummary
 from app.intake.runs.observations.observation import Outcome
-from app.intake.runs.run import GivenCue, GivenMemory, NewRun, Recorded, Run, RunFields, RunId
+from app.intake.runs.run import GivenCue, GivenMemory, NewRun, Recorded, Run, RunFields, RunId, RunSummary
 from app.interfaces.http.context import BY_USER, Call, Cursor, Limit, ThisCall, Wait, name_of
 from app.interfaces.http.intake import embed
 from app.interfaces.http.schemas import (
@@ -60,24 +60,6 @@ class SavedRunView(Struct, frozen=True, omit_defaults=True):
     observation: Recorded | UnsetType = UNSET
     degraded: Sequence[DegradedView] | UnsetType = UNSET
     """With `?wait=true`: why what the run left has no vector yet."""
-
-
-class RunSummary(Struct, frozen=True):
-    """A stored run without its output, and what else is long."""
-
-    run_id: str
-    task: str
-    task_type: str
-    agent: str | None
-    round_scores: Sequence[float]
-    final_score: float | None
-    verdict: str
-    issues: Sequence[str]
-    started_at: datetime | None
-    finished_at: datetime | None
-    created_at: datetime
-    tokens: int | None
-    cost: float | None
 
 
 class RunPage(Struct, frozen=True):
@@ -206,13 +188,14 @@ class CasesController(Controller):
 
     path = "/api"
     tags = ("cases",)
+    dependencies = BY_USER
 
-    @get("/cases", dependencies=BY_USER)
+    @get("/cases")
     async def cases(self, call: ThisCall, limit: Limit = LARGEST_PAGE) -> Sequence[CaseSummary]:
         """The test cases that were judged, the latest judged first."""
         return await call.services.cases.page(await call.tenant(), limit=limit)
 
-    @get("/cases/{case:str}", dependencies=BY_USER)
+    @get("/cases/{case:str}")
     async def case(self, case: FromPath[str], call: ThisCall) -> CaseHistory:
         """A test case: its versions with dates, scores and verdicts, what changed, and its issues over them."""
         return await call.services.cases.get(await call.tenant(), name_of(case))

@@ -60,33 +60,27 @@ class Problem(Struct, frozen=True, omit_defaults=True):
     """The places that the reason points at, each with its rule and span where it has them."""
 
 
-def _spec(status: int, meaning: str) -> dict[int, ResponseSpec]:
-    return {
-        status: ResponseSpec(
-            Problem,
-            media_type=MEDIA_TYPE,
-            description=meaning,
-            generate_examples=False,
-        )
-    }
-
-
 BODY_BYTES = 64_000_000
 """The largest JSON body: a report of the largest size, escaped as badly as can be."""
 UNEXPECTED = "something went wrong here; the log has it under this request_id"
 """The detail of an answer to a request that failed for a reason that nobody expected."""
-PROBLEMS: dict[int, ResponseSpec] = {
-    **_spec(400, "the request cannot be taken; `errors` names the fields"),
-    **_spec(401, "the API key is missing or wrong"),
-    **_spec(403, "a person must do this: in the panel, on the command line, or with the admin key"),
-    **_spec(404, "there is no such thing in this workspace"),
-    **_spec(405, "the route does not take this method"),
-    **_spec(413, "the body is too large"),
-    **_spec(422, "it could be taken, but would not be worth or safe to keep; `reason` says why"),
-    **_spec(429, "the key has used up its requests; `Retry-After` says for how long"),
-    **_spec(503, "the database, or a part that this needs, does not answer"),
-    **_spec(507, "the disk of the database is full: nothing can be written"),
+_MEANINGS = {
+    400: "the request cannot be taken; `errors` names the fields",
+    401: "the API key is missing or wrong",
+    403: "a person must do this: in the panel, on the command line, or with the admin key",
+    404: "there is no such thing in this workspace",
+    405: "the route does not take this method",
+    413: "the body is too large",
+    422: "it could be taken, but would not be worth or safe to keep; `reason` says why",
+    429: "the key has used up its requests; `Retry-After` says for how long",
+    503: "the database, or a part that this needs, does not answer",
+    507: "the disk of the database is full: nothing can be written",
 }
+PROBLEMS = {
+    status: ResponseSpec(Problem, media_type=MEDIA_TYPE, description=meaning, generate_examples=False)
+    for status, meaning in _MEANINGS.items()
+}
+"""The answers of requests that are refused or fail, by their status."""
 
 
 get = partial(litestar.get, responses=PROBLEMS)
@@ -130,7 +124,9 @@ def _describe(error: Exception, request: Request[Any, Any, Any]) -> tuple[int, s
         case NotFound() | Forbidden():
             return HTTPStatus.NOT_FOUND if isinstance(error, NotFound) else HTTPStatus.FORBIDDEN, str(error), ()
         case Unavailable():
-            return _status_of(error), str(error), ()
+            full = isinstance(error, StorageFull)
+            status = HTTPStatus.INSUFFICIENT_STORAGE if full else HTTPStatus.SERVICE_UNAVAILABLE
+            return status, str(error), ()
         case UnicodeDecodeError() | RecursionError():
             return HTTPStatus.BAD_REQUEST, "the body is not UTF-8, or nested too deep", ()
         case HTTPException() if error.status_code < HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -158,11 +154,6 @@ def _public(error: HTTPException, request: Request[Any, Any, Any]) -> str:
     if isinstance(error.__cause__, SerializationException):
         return f"the body cannot be read as JSON: {error.detail}"
     return error.detail
-
-
-def _status_of(error: Unavailable) -> HTTPStatus:
-    """Returns the status of what is not there."""
-    return HTTPStatus.INSUFFICIENT_STORAGE if isinstance(error, StorageFull) else HTTPStatus.SERVICE_UNAVAILABLE
 
 
 def _validation_errors(error: HTTPException, request: Request[Any, Any, Any]) -> tuple[FieldError, ...]:

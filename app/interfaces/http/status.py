@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from uuid import UUID
 
 from litestar import Controller, Response
@@ -90,10 +90,15 @@ class StatusController(Controller):
         """Show how a workspace is served: mode, pending work, sizes, and how long recalls take."""
         target, loaded = await call.tenant(), call.context.model_loaded
         found = await Overview(database=call.database).status(target, call.services.provider, model_loaded=loaded)
-        given: dict[str, Any] = {"evaluator": call.settings.evaluator, "trash_days": call.settings.trash_days}
-        reasons = [*found.reasons, *filter(None, [call.lack])]
-        given["week"] = await Overview(database=call.database).week(target)
-        return convert(found, StatusView, version=VERSION, reasons=reasons, **given)
+        return convert(
+            found,
+            StatusView,
+            version=VERSION,
+            reasons=[*found.reasons, *filter(None, [call.lack])],
+            evaluator=call.settings.evaluator,
+            trash_days=call.settings.trash_days,
+            week=await Overview(database=call.database).week(target),
+        )
 
     @get("/workspaces")
     async def workspaces(self, call: ThisCall) -> Sequence[Tenant]:

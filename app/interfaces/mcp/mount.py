@@ -21,12 +21,6 @@ _PATH = "/mcp"
 JSON = "application/json"
 
 
-class _UnsupportedMedia(HTTPException):
-    """A body that is not JSON."""
-
-    status_code = HTTPStatus.UNSUPPORTED_MEDIA_TYPE
-
-
 class AgentMount:
     """The MCP server below `_PATH` of an application, whose state has the services."""
 
@@ -71,7 +65,7 @@ class AgentMount:
                 headers={"Allow": "POST"},
             )
         if not request.headers.get("content-type", "").startswith(JSON):
-            raise _UnsupportedMedia(detail=f"the body must be {JSON}")
+            raise HTTPException(status_code=HTTPStatus.UNSUPPORTED_MEDIA_TYPE, detail=f"the body must be {JSON}")
         body = await self._body(receive)
         await self._open.wait()
         assert self._sessions is not None, "it is open"  # noqa: S101

@@ -30,16 +30,16 @@ from app.foundation.safety import scan
 from app.foundation.safety import secrets as masking
 from app.interfaces.http.administration import (
     AuditController,
-    ForgetController,
     KeysController,
     SettingsController,
     UsersController,
+    forget,
 )
 from app.interfaces.http.admission import WITHOUT_BODY, Admission, Frame
 from app.interfaces.http.context import ApplicationContext, Metrics, call_of, key_of
 from app.interfaces.http.contexts import ContextsController
 from app.interfaces.http.cues import CuesController, why
-from app.interfaces.http.insight import EffectController, GraphController, NoveltyController
+from app.interfaces.http.insight import effect, graph, novelty
 from app.interfaces.http.intake import MemoriesController, ReportsController
 from app.interfaces.http.judging import FeedbackController, TendingController
 from app.interfaces.http.memories import LinksController
@@ -76,13 +76,13 @@ _ROUTES = (
     SettingsController,
     AuditController,
     LinksController,
-    NoveltyController,
-    EffectController,
-    GraphController,
+    novelty,
+    effect,
+    graph,
     HealthController,
     StatusController,
     UsersController,
-    ForgetController,
+    forget,
     PanelController,
 )
 _OPENAPI = OpenAPIConfig(
