@@ -64,7 +64,6 @@ STORE = -1
 SIGNED = " · "
 """Stands between who asks and the name that a reviewer has given in the panel."""
 _EXPORTED, _ERASED = "export", "erase"
-ACTIONS = ("add", "change", "remove", _EXPORTED, _ERASED)
 SILENT = "SET LOCAL priors.audit = 'off'"
 """Lets the triggers write nothing in this transaction: what a load writes has one entry."""
 
