@@ -4,7 +4,7 @@ import difflib
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -72,7 +72,8 @@ def connect(
     if remove:
         _disconnect(root, chosen, dry_run=dry_run)
         return
-    place = _without_secret(url or settings.url) or _found_url(settings) or _default_url(settings)
+    here = (settings, _own_settings(settings))
+    place = _without_secret(url or settings.url) or next(filter(None, map(running_url, here)), _default_url(settings))
     name = _check_name(workspace) or free_workspace(root, known_projects())
     given = Connected(has_key=bool(settings.api_key), command=str(_COMMAND), lessons=lessons)
     if dry_run:
@@ -84,9 +85,9 @@ def connect(
     if not _answers(place, settings.api_key):
         if url or settings.url:
             raise ConfigurationError(f"no service answers at {place}; start it, or leave --url out")
-        start(_own_settings(settings).data_dir, place)
+        start(here[1].data_dir, place)
     # A name that was given is stored; another project may have taken a free one meanwhile.
-    stored = store_project(root, workspace and name, url=place, data_dir=_data_dir_of(place, settings), program=program)
+    stored = store_project(root, workspace and name, url=place, data_dir=_data_dir_of(place, here), program=program)
     _write_all(root, chosen, given, dry_run=False)
     _check(root, chosen, stored)
     offer_past(stored, settings.api_key, program=program, wanted=sessions)
@@ -195,11 +196,6 @@ def _default_url(settings: Settings) -> str:
     return f"http://[{host}]:{settings.port}" if ":" in host else f"http://{host}:{settings.port}"
 
 
-def _found_url(settings: Settings) -> str:
-    """Returns the URL of the service that runs on the data directory, of this folder or of this user; "" if none."""
-    return running_url(settings) or running_url(_own_settings(settings))
-
-
 def _own_settings(settings: Settings) -> Settings:
     """Returns the settings of a service for all projects of this user, unless a data directory is named or here."""
     if "PRIORS_DATA_DIR" in os.environ or settings.data_dir.is_dir():
@@ -207,9 +203,8 @@ def _own_settings(settings: Settings) -> Settings:
     return replace(settings, data_dir=Path(own_data_dir()))
 
 
-def _data_dir_of(url: str, settings: Settings) -> str:
+def _data_dir_of(url: str, here: Sequence[Settings]) -> str:
     """Returns the data directory of the service at a URL; "" if it is on another machine."""
-    here = (settings, _own_settings(settings))
     return next((str(place.data_dir.absolute()) for place in here if running_url(place) == url), "")
 
 

@@ -83,16 +83,13 @@ def with_value(text: str, path: Sequence[str], value: object, name: str) -> str:
     """
     before = read_jsonc(text, name)
     wanted = _change(before, path, value, name)
-    if wanted == before or (value is None and not _is_there(before, path)):
+    if wanted == before:
         return text
-    after = _edit(_with_object(text), path, value)
+    whole = _with_object(text)
+    after = _remove(whole, path) if value is None else _insert(whole, path, value)
     if read_jsonc(after, name) != wanted or _comments(after) != _comments(text):
         raise InvalidInput(name, f"cannot be changed without losing what stands in {'.'.join(path)}; edit it by hand")
     return after
-
-
-def _is_there(given: object, path: Sequence[str]) -> bool:
-    return not path or (isinstance(given, Mapping) and path[0] in given and _is_there(given[path[0]], path[1:]))
 
 
 def _with_object(text: str) -> str:
@@ -109,18 +106,17 @@ def _comments(text: str) -> list[str]:
 def _change(given: Mapping[str, Any], path: Sequence[str], value: object, name: str) -> dict[str, Any]:
     """Returns an object with another value at a path; objects that lose their last member go, too."""
     first, rest = path[0], path[1:]
-    inner = given.get(first, {} if rest else None)
-    if rest and not isinstance(inner, dict):
-        raise InvalidInput(name, f"has a {first} that is no object, so nothing is changed")
-    fresh = _change(inner, rest, value, name) or None if rest and isinstance(inner, dict) else value
-    kept = {key: item for key, item in given.items() if key != first}
-    if fresh is None:
-        return kept
-    return {**given, first: fresh}
-
-
-def _edit(text: str, path: Sequence[str], value: object) -> str:
-    return _remove(text, path) if value is None else _insert(text, path, value)
+    if rest:
+        inner = given.get(first, {})
+        if not isinstance(inner, dict):
+            raise InvalidInput(name, f"has a {first} that is no object, so nothing is changed")
+        changed = _change(inner, rest, value, name)
+        if changed == inner:
+            return dict(given)
+        value = changed or None
+    if value is None:
+        return {key: item for key, item in given.items() if key != first}
+    return {**given, first: value}
 
 
 def _remove(text: str, path: Sequence[str]) -> str:

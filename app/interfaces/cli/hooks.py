@@ -47,12 +47,11 @@ PROMPT_BUDGET, TOOL_BUDGET = 800, 200
 _START_BYTES = 480
 """Bytes of what a session starts with, so that it has at most 200 tokens: English has one in four or five bytes, and
 Russian mixed with Chinese, the densest of the tests, 0.38 in a byte with the bundled tokenizer."""
-INSERTED = (
-    "system-reminder", "local-command-stdout", "local-command-stderr", "local-command-caveat", "bash-stdout",
-    "bash-stderr", "ide_opened_file", "ide_selection", "ide_diagnostics", "user-prompt-submit-hook",
-    "task-notification", "command-message", "command-contents", "environment_context", "user_instructions",
-    "permissions", "turn_aborted", "INSTRUCTIONS",
-)  # fmt: skip
+INSERTED = """
+system-reminder local-command-stdout local-command-stderr local-command-caveat bash-stdout bash-stderr ide_opened_file
+ide_selection ide_diagnostics user-prompt-submit-hook task-notification command-message command-contents
+environment_context user_instructions permissions turn_aborted INSTRUCTIONS
+"""
 """Tags of what programs put into a prompt, as `app.foundation.text.prose` has them: nobody typed it."""
 _COMMAND = re.compile(r"/[\w:.-]+")
 """A command of a program or of a project. A path has a second slash, or more words follow."""
@@ -129,17 +128,15 @@ class Destination(
     until: float
     """The end of the wait for all answers of an event, by the monotonic clock; 0: each may take WAIT_SECONDS."""
 
-    def ask(self, path: str, body: Mapping[str, Any] | None = None, *, until: float | None = None) -> Any:  # noqa: ANN401 - the answer of any route
+    def ask(self, path: str, body: Mapping[str, Any] | None = None) -> Any:  # noqa: ANN401 - the answer of any route
         """Returns the answer of the service: to a POST if there is a body, else to a GET.
-
-        It waits until that time of the monotonic clock, else until that of this place.
 
         Raises:
             OSError: it cannot be reached.
             ValueError: it refuses, or the URL is none.
         """
         sent = b"" if body is None else json.dumps(body).encode()
-        until = until or self.until or time.monotonic() + WAIT_SECONDS
+        until = self.until or time.monotonic() + WAIT_SECONDS
         status, answer = self.exchange("GET" if body is None else "POST", path, sent, {}, until)
         if status >= REFUSED:
             raise ValueError(f"the service at {self.url} refuses: {_reason(answer) or status}")
@@ -345,7 +342,7 @@ def _answer_late(place: Destination, event: Event) -> None:
     told = [_standing(place)] if any("prompt" not in item for item in missed) else []
     if prompts and event["hook_event_name"] == "PreToolUse":
         typed = _typed_text(prompts[-1])
-        told += [] if _is_command(typed) or _is_small_talk(typed) else [_history(place, event, typed)]
+        told += [_history(place, event, typed)] if _is_request(typed) else []
     _remove(path)
     event[_LATE] = "\n\n".join(filter(None, told))
 
@@ -459,7 +456,7 @@ def _within(lines: Iterable[str], room: int) -> str:
 def _prompt(place: Destination, event: Event) -> None:
     """Tells history and lessons for a prompt."""
     typed = _typed_text(event["prompt"])
-    if not _is_command(typed) and not _is_small_talk(typed):
+    if _is_request(typed):
         _tell(event, _history(place, event, typed))
 
 
@@ -479,23 +476,21 @@ def _asker(place: Destination, event: Event) -> Mapping[str, str]:
 
 def _typed_text(prompt: str) -> str:
     """Returns a prompt without what a program put into it."""
-    for tag in INSERTED if "</" in prompt else ():
+    for tag in INSERTED.split() if "</" in prompt else ():
         prompt = re.sub(rf"<{tag}>.*?</{tag}>", "", prompt, flags=re.DOTALL)
     return prompt.strip()
 
 
-def _is_command(prompt: str) -> bool:
-    """Tells whether a prompt is a command without a request, or one about the program itself."""
+def _is_request(prompt: str) -> bool:
+    """Returns False for a command without a request, or about the program itself, and for small talk.
+
+    Small talk has nothing but courtesies and single signs, such as the number of a choice.
+    """
     words = prompt.split(None, 1)
-    if not words or not _COMMAND.fullmatch(words[0]):
+    if words and _COMMAND.fullmatch(words[0]) and (len(words) == 1 or words[0][1:] in _OWN_COMMANDS.split()):
         return False
-    return len(words) == 1 or words[0][1:] in _OWN_COMMANDS.split()
-
-
-def _is_small_talk(prompt: str) -> bool:
-    """Tells whether a prompt has nothing but courtesies and single signs, such as the number of a choice."""
     courtesies = _COURTESIES.split()
-    return all(word in courtesies or len(word) == 1 for word in re.findall(r"\w+", prompt.lower()))
+    return any(word not in courtesies and len(word) > 1 for word in re.findall(r"\w+", prompt.lower()))
 
 
 def _ends_of(text: str) -> str:
@@ -711,7 +706,7 @@ def _send_log(place: Destination, path: str, name: str) -> Sequence[str] | None:
     if not path.endswith(".md") and not _SPOKEN.search(content):
         return None
     sent = {"path": name, "content": content}
-    outcome = place.ask("/api/reports", sent, until=time.monotonic() + STORE_SECONDS)
+    outcome = place._replace(until=time.monotonic() + STORE_SECONDS).ask("/api/reports", sent)
     if outcome["status"] == "failed":
         raise ValueError(outcome["reason"])
     if outcome["status"] == "unchanged" and not outcome["chunks"]:

@@ -15,7 +15,7 @@ from app.intake.reports.store import LEFT_OUT, FileOutcome, Ingestion, Ingestion
 from app.interfaces.cli.client import JsonOption, LanguageOption, PlaceOptions, expand_options
 from app.interfaces.cli.local import in_workspace
 from app.interfaces.cli.places import settings_here
-from app.interfaces.cli.progress import Shown
+from app.interfaces.cli.progress import progress
 from app.interfaces.cli.running import stopped_by_signals
 from app.interfaces.cli.sending import Sending
 from app.storage.index.service import build_indexes
@@ -71,14 +71,14 @@ def _send(
     place: PlaceOptions, paths: Sequence[Path], language: str | None, *, dry_run: bool, as_json: bool
 ) -> Ingestion:
     """Sends the files to the service, or to the application in this process; prints what came of them."""
-    with place.client(makes_store=not dry_run) as client, Shown("taking in", quiet=as_json) as shown:
+    with place.client(makes_store=not dry_run) as client, progress("taking in", quiet=as_json) as show:
         sending = Sending(
             client=client,
             language=language,
             dry_run=dry_run,
             max_file_bytes=settings_here().max_file_bytes,
             place=place.name(),
-            on_progress=shown.show,
+            on_progress=show,
         )
         result, kept = sending.send(paths)
         route = client.admin.status  # a call by this name is one of the database to the tests of the house
@@ -145,17 +145,12 @@ def _remarks(outcome: FileOutcome) -> Iterator[tuple[str, str]]:
 
 def _summary(result: Ingestion) -> dict[str, Any]:
     shown = ("path", "status", "chunks", "stored", "tokens", "noise", "quarantined", "reason", "skipped", "notes")
+    figures = ("chunks", "stored", "tokens", "noise", "quarantined", "dry_run", "degraded")
     return {
         **result.counts,
-        "chunks": result.chunks,
-        "stored": result.stored,
-        "tokens": result.tokens,
-        "noise": result.noise,
-        "quarantined": result.quarantined,
+        **{name: getattr(result, name) for name in figures},
         "seconds": round(result.seconds, 3),
-        "dry_run": result.dry_run,
         "waiting": result.pending,
-        "degraded": result.degraded,
         "files": [{name: getattr(outcome, name) for name in shown} for outcome in result.outcomes],
     }
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
 from typing import Any, TypeVar
 
 import httpx
@@ -57,7 +57,7 @@ def client_in_process(settings: Settings, workspace: str, *, makes_store: bool =
     if not makes_store:
         check_store(settings)
     configure_log(settings, quiet=True)
-    with Loop() as loop:
+    with closing(Loop()) as loop:
         stack = AsyncExitStack()
         try:
             services = loop.run(stack.enter_async_context(_own_services(settings)))

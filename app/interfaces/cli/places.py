@@ -131,7 +131,7 @@ def running_url(settings: Settings) -> str:
 def answers(url: str) -> bool:
     """Tells whether a service answers at a URL. It asks for no key."""
     try:
-        health = Destination(url, "", "").ask("/health", until=monotonic() + HEALTH_SECONDS)
+        health = Destination(url, "", "", until=monotonic() + HEALTH_SECONDS).ask("/health")
     except (OSError, ValueError):
         return False
     return isinstance(health, dict) and health.get("status") == "ok"

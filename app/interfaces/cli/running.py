@@ -5,10 +5,11 @@ import logging
 import signal
 import sys
 from collections.abc import Callable, Coroutine
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
+from structlog import processors
 
 from app.settings import Settings
 
@@ -29,13 +30,7 @@ class Loop:
     def __init__(self) -> None:
         self._runner = asyncio.Runner(loop_factory=_fastest_loop())
 
-    def __enter__(self) -> Self:
-        """Returns the loop; the end of the block closes it."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         """Closes the loop."""
         self._runner.close()
 
@@ -56,7 +51,7 @@ class Loop:
 
 def run_to_end(work: Coroutine[Any, Any, T]) -> T:
     """Runs `work` as `asyncio.run` does. A SIGTERM ends it as Ctrl-C does, and its resources are closed."""
-    with Loop() as loop:
+    with closing(Loop()) as loop:
         return loop.run(work)
 
 
@@ -76,28 +71,18 @@ def _fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return uvloop.new_event_loop
 
 
-def _naming(process: int) -> "Processor":
-    """Returns what adds the number of the process to each line of the log."""
-
-    def add_process(_logger: object, _method: str, line: "EventDict") -> "EventDict":
-        line["process"] = process
-        return line
-
-    return add_process
-
-
 def _drop_recalls(_logger: object, _method: str, line: "EventDict") -> "EventDict":
     if line.get("event") in _OF_RECALLS:
         raise structlog.DropEvent
     return line
 
 
-def configure_log(settings: Settings, *, quiet: bool = False, process: int | None = None) -> None:
+def configure_log(settings: Settings, *, quiet: bool = False, process: bool = False) -> None:
     """Sends this process' log, that of its libraries included, to standard error in the configured form.
 
     It is readable on a terminal and JSON elsewhere. A terminal shows no lines of single recalls, unless those below
     warnings are asked for, too. `quiet` leaves out everything below a warning, because a command's
-    answer is its output. Each line has the number of the process, if one is given.
+    answer is its output. With `process`, each line has the number of the process.
     """
     level = "warning" if quiet and settings.log_level != "error" else settings.log_level
     as_json = not sys.stderr.isatty()
@@ -106,11 +91,11 @@ def configure_log(settings: Settings, *, quiet: bool = False, process: int | Non
         *recalls,
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-        *([_naming(process)] if process else []),
-        structlog.processors.format_exc_info if as_json else structlog.stdlib.PositionalArgumentsFormatter(),
+        processors.TimeStamper(fmt="iso", utc=True),
+        *([processors.CallsiteParameterAdder({processors.CallsiteParameter.PROCESS})] if process else []),
+        processors.format_exc_info if as_json else structlog.stdlib.PositionalArgumentsFormatter(),
     ]
-    renderer = structlog.processors.JSONRenderer() if as_json else structlog.dev.ConsoleRenderer()
+    renderer = processors.JSONRenderer() if as_json else structlog.dev.ConsoleRenderer()
     structlog.configure(
         processors=[*shared, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(level),

@@ -157,7 +157,7 @@ def application() -> Frame:
     """Returns the application for a server of your own, as `uvicorn --factory` calls it; it runs no worker."""
     settings = settings_here()
     check_exposure(settings)
-    configure_log(settings, process=os.getpid())
+    configure_log(settings, process=True)
     return in_frame(create_app(settings))
 
 

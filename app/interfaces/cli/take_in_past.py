@@ -18,7 +18,7 @@ from app.errors import ConfigurationError
 from app.interfaces.cli.client import client_of
 from app.interfaces.cli.hooks import store_log
 from app.interfaces.cli.past_sessions import PastLog, past_logs
-from app.interfaces.cli.progress import Shown
+from app.interfaces.cli.progress import progress
 from app.interfaces.cli.projects import Project
 from app.interfaces.cli.unread import destination_of, read_logs
 from app.recall.cues.signs import signs_of
@@ -74,12 +74,12 @@ def _agrees(logs: Sequence[PastLog], program: str, *, wanted: bool | None) -> bo
 def _take_in(client: Client, project: Project, key: str, logs: Sequence[PastLog], before: Week) -> None:
     """Takes logs in, names those that cannot be stored, and tells what came of them."""
     started, place = time.monotonic(), destination_of(project, key)
-    with Shown("reading") as shown, ThreadPoolExecutor(_AT_ONCE) as threads:
+    with progress("reading") as show, ThreadPoolExecutor(_AT_ONCE) as threads:
         pending = {
             threads.submit(store_log, place, str(log.path), log.name, project.root, pauses=(0.0,)): log for log in logs
         }
         for done, stored in enumerate(as_completed(pending), 1):
-            shown.show(done, len(logs), pending[stored].name)
+            show(done, len(logs), pending[stored].name)
             if reason := stored.result():
                 typer.echo(f"failed: {pending[stored].path}: {reason}", err=True)
     week = _wait_for_lessons(client, started)

@@ -383,7 +383,7 @@ def test_no_event_makes_a_request_that_the_service_refuses() -> None:
 
 
 def test_the_hook_knows_the_tags_of_programs() -> None:
-    assert hooks.INSERTED == prose._INSERTED
+    assert tuple(hooks.INSERTED.split()) == prose._INSERTED
 
 
 def test_the_hook_knows_the_settings_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -794,7 +794,7 @@ def test_a_service_that_sends_piece_after_piece_is_not_waited_for() -> None:
         thread.start()
         place = hooks.Destination(f"http://127.0.0.1:{listener.getsockname()[1]}", "", "w")
         with pytest.raises(TimeoutError):
-            place.ask("/api/cues", until=time.monotonic() + 0.3)
+            place._replace(until=time.monotonic() + 0.3).ask("/api/cues")
         # All questions of an event share its time.
         shared = place._replace(until=time.monotonic() + 0.3)
         for _ in range(2):
