@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
@@ -15,6 +15,7 @@ from app.foundation.db.audit import SIGNED, STORE, SWEEP
 from app.foundation.db.database import Database
 from app.foundation.db.session import Across, Row, Session
 from app.foundation.text.data import unstorable
+from app.foundation.values import frozen
 from app.storage.index.indexing import NAME
 from app.storage.memories.memory import first_id, in_utc, new_id
 from app.storage.tenants import keys
@@ -196,7 +197,7 @@ class AuditEntry(Struct, frozen=True, kw_only=True, rename={"entry_id": "id"}):
     """The SHA-256 of the sorted ids, one a line, in hexadecimal digits; empty where they are not known."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AuditQuestion:
     """The entries that are asked for."""
 
@@ -231,7 +232,7 @@ def _entry(row: Row, saying: Collection[str]) -> AuditEntry:
     return AuditEntry(**{**row._asdict(), "ids": ids})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AuditLog:
     """Shows who changed and exported what."""
 

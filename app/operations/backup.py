@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -23,6 +23,7 @@ from app.foundation.db.migrations import current, upgrade
 from app.foundation.db.pool import DISTRIBUTED, OWNER, libpq_url
 from app.foundation.db.session import Session
 from app.foundation.postgres.cluster import SYNC_METHOD, binary, environment, reason
+from app.foundation.values import frozen
 from app.settings import VERSION, Settings
 from app.wiring import opened_database
 
@@ -43,7 +44,7 @@ recovery_target_action = 'promote'
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Backup:
     """The description of a backup, as its folder has it."""
 
@@ -57,7 +58,7 @@ class Backup:
     """The digest of a dump, or of a copy's WAL, which the server's manifest does not list."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Replay:
     """The later changes that a restored copy takes in, from archived WAL."""
 

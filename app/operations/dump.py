@@ -19,6 +19,7 @@ from app.foundation.db.database import Database
 from app.foundation.db.migrations import current, known_revisions
 from app.foundation.db.session import EMBED, EMBED_CUES, INDEX, LINK, Session
 from app.foundation.text.data import read_json
+from app.foundation.values import frozen
 from app.settings import VERSION
 from app.storage.index.indexing import index_words_again
 from app.storage.index.models import active_model, register
@@ -73,7 +74,7 @@ class _EndLine(msgspec.Struct, frozen=True):
     """The hash of all lines before, in hexadecimal digits."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Loaded:
     """The result of a load."""
 
@@ -223,7 +224,7 @@ async def _make_workspace(session: Session, name: str, header: _DumpHeader, *, i
     return workspace_id
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Dumps:
     """Dumps workspaces, and loads what was dumped."""
 

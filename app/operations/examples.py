@@ -6,7 +6,7 @@ Storing continues after a kill.
 import fcntl
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -14,6 +14,7 @@ import msgspec
 from msgspec import structs
 
 from app.errors import EmbeddingUnavailable, InvalidInput, NotFound
+from app.foundation.values import frozen
 from app.insight.map import store as maps
 from app.intake.cases import store as judgements
 from app.intake.reports import store as reports
@@ -131,7 +132,7 @@ def are_being_stored(data_dir: Path) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Removed:
     """The numbers of examples that were taken away."""
 
@@ -140,7 +141,7 @@ class Removed:
     runs: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Examples:
     """Stores the examples as a user would, and takes them away."""
 

@@ -1,7 +1,6 @@
 """The verb that forgets one subject: a phrase, in everything that a workspace stores."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
 from msgspec import Struct
@@ -13,6 +12,7 @@ from app.foundation.db.distribution import IN_ORDER
 from app.foundation.db.session import Session
 from app.foundation.text.data import unstorable
 from app.foundation.text.words import PAIR
+from app.foundation.values import frozen
 from app.intake.runs.feedback import store as feedback
 from app.intake.sessions import store as sessions
 from app.operations.maintenance import forget_traces
@@ -120,7 +120,7 @@ async def _destroy(session: Session, workspace_id: int, ids: Sequence[UUID]) -> 
     await refresh_statistics(session, stale=-1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Phrases:
     """Forgets subjects."""
 

@@ -2,13 +2,13 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
 from app.errors import InvalidInput, NotFound
 from app.foundation.db import whole
 from app.foundation.db.database import Database, again_after_deadlock
 from app.foundation.db.session import Across, Session
+from app.foundation.values import frozen
 from app.insight.map import store as maps
 from app.intake.runs import store as runs
 from app.intake.runs.feedback import store as feedback
@@ -38,7 +38,7 @@ async def empty_trash(across: Across, *, days: int) -> int:
     return destroyed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class User:
     """A user of a workspace, with the numbers of what is theirs."""
 
@@ -51,7 +51,7 @@ class User:
     recalls: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ForgottenUser:
     """The numbers of what was a user's and is destroyed."""
 
@@ -94,7 +94,7 @@ async def forget_traces(session: Session, destroyed: Sequence[UUID]) -> None:
     await enqueue_statistics(session)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Maintenance:
     """Counts accesses; lists users; destroys users and workspaces."""
 

@@ -1,13 +1,13 @@
 """The verbs that show the state of one workspace, of the service, and of the store across all workspaces."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from app.errors import DatabaseUnavailable, StorageFull
 from app.foundation.db.database import Database
 from app.foundation.db.migrations import head, state
 from app.foundation.db.session import DECIDE, EXTRACT, Row, Session
 from app.foundation.models.protocols import EmbeddingProvider
+from app.foundation.values import frozen
 from app.operations.week import Week, week_of
 from app.recall.retrieval.candidates import vector_degradation
 from app.recall.retrieval.recall import HYBRID, LEXICAL
@@ -85,7 +85,7 @@ SELECT
 """  # noqa: S608 - constants
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Latency:
     """The times of the latest recalls of one purpose, in milliseconds."""
 
@@ -98,7 +98,7 @@ class Latency:
     """The share of recalls that both arms answered."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Status:
     """The state of one workspace and its service."""
 
@@ -130,7 +130,7 @@ class Status:
     latencies: tuple[Latency, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class JobQueue:
     """The jobs of all workspaces that a worker could begin now."""
 
@@ -148,7 +148,7 @@ async def _queue(session: Session) -> JobQueue:
     return JobQueue(**found._asdict())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Tenant:
     """A workspace by its name."""
 
@@ -172,7 +172,7 @@ def _vector_silence(
     return wrong.reason if wrong is not None and wrong.silent else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Readiness:
     """The parts that the service needs, and their state."""
 
@@ -193,7 +193,7 @@ class Readiness:
     """True if there is no reason against it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Gauges:
     """The figures of the store that change by themselves, across all workspaces."""
 
@@ -220,7 +220,7 @@ SELECT (SELECT coalesce(json_object_agg(kind, n), '{{}}') FROM (
 """  # noqa: S608 - constants
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class WorkspaceStatistics:
     """The contents of one workspace."""
 
@@ -244,7 +244,7 @@ class WorkspaceStatistics:
     """Memories that were not stored, by reason."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Overview:
     """Shows how the store is."""
 
@@ -275,7 +275,7 @@ class Overview:
         async with self.database.session(workspace, reading=True) as session:
             size = await session.one(_DATABASE)
             counts = await session.one(COUNTS_OF_ONE, {"most": indexing.MOST_COUNTED})
-            latencies = await session.rows(_LATENCIES, {"limit": _LATEST, "imported": IMPORTED})
+            latencies = await session.rows_as(Latency, _LATENCIES, {"limit": _LATEST, "imported": IMPORTED})
             stored = await active_model(session)
             on_nodes = await _bytes_on_nodes(session) if session.distributed else 0
         silent = _vector_silence(provider, stored, counts, model_loaded=model_loaded)
@@ -291,7 +291,7 @@ class Overview:
             pgvector=size.vector_version or "",
             revision=revision,
             **counts._asdict(),
-            latencies=tuple(Latency(**row._asdict()) for row in latencies),
+            latencies=tuple(latencies),
         )
 
     async def readiness(self, *, model_loaded: bool) -> Readiness:

@@ -1,9 +1,9 @@
 """The verb that counts what memory did for a workspace in the last week, and what is pending for a person."""
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from app.foundation.db.session import EXTRACT, Session
+from app.foundation.values import frozen
 from app.storage.memories.memory import first_id
 
 _DAYS = 7
@@ -31,7 +31,7 @@ FROM (
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Week:
     """Counts the sessions of a workspace, what memory did in the last seven days, and what is pending for a person."""
 

@@ -1,6 +1,5 @@
 """`history`, `activate`, `why`, `search` and `report`: questions to the service."""
 
-from dataclasses import dataclass
 from shutil import get_terminal_size
 from textwrap import fill, shorten
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from priors_client.models import HitView
 
+from app.foundation.values import frozen
 from app.interfaces.cli.client import (
     AgentOption,
     FilesOption,
@@ -36,7 +36,7 @@ _QueryArgument = Annotated[
 _KOption = Annotated[int, typer.Option("-k", help="Hits at most.")]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _QueryOptions:
     """The options that say who asks, and choose memories and their order."""
 
@@ -125,7 +125,7 @@ def warn(answer: "HistoryView | SearchView") -> None:
         typer.echo(f"{where}{reason}", err=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PlanOptions:
     """The options of a plan."""
 

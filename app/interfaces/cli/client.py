@@ -4,7 +4,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -19,6 +19,7 @@ from priors_client import PriorsError as ClientError
 
 from app.errors import ConfigurationError, InvalidInput, PriorsError
 from app.foundation.db.audit import note_operation
+from app.foundation.values import frozen
 from app.interfaces.cli.notes import place_name
 from app.interfaces.cli.places import needed_url, running_url, settings_here, workspace_here
 from app.settings import LOOPBACK
@@ -139,7 +140,7 @@ UrlOption = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ServiceOptions:
     """The options that name the service."""
 
@@ -185,7 +186,7 @@ class ServiceOptions:
             raise PriorsError(str(error)) from error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PlaceOptions(ServiceOptions):
     """The options that name the service and the workspace."""
 

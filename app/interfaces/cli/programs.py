@@ -4,11 +4,11 @@ import re
 import shlex
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 from app.errors import InvalidInput
+from app.foundation.values import frozen
 from app.interfaces.cli.edits import read_jsonc, with_table, with_value
 from app.interfaces.cli.hooks import NO_LESSONS
 
@@ -27,7 +27,7 @@ EVENTS = ("SessionStart", PROMPT, BEFORE_TOOL, "PreCompact", _STOP, "SessionEnd"
 _OWN_HOOK = re.compile(r"\bpriors['\"]? hook\b")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Connected:
     """Tells what is written into a program's files."""
 
@@ -38,7 +38,7 @@ class Connected:
     lessons: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Program:
     """A program that speaks MCP, and its files in a project."""
 

@@ -11,6 +11,7 @@ import msgspec
 from priors_client import Client
 from priors_client.models import SentFile
 
+from app.foundation.values import frozen
 from app.intake.reports import scan
 from app.intake.reports.store import CHANGED, MOVED, NEW, UNCHANGED, Ingestion
 from app.interfaces.cli.notes import Notes, change_notes, read_notes
@@ -40,7 +41,7 @@ class Delivery(NamedTuple):
     """The paths of stored files below the given ones that are not on this machine, and stay: it did not send them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Sending:
     """Sends files to a workspace of a service, in parts."""
 

@@ -21,6 +21,7 @@ from app import tracing
 from app.errors import Unavailable
 from app.foundation.db.audit import SIGNED, Actor, acting_as
 from app.foundation.text.data import unstorable
+from app.foundation.values import frozen
 from app.interfaces.http.context import KEY, Metrics, join_name, token_of
 from app.interfaces.http.panel import is_open
 from app.interfaces.http.schemas import MEDIA_TYPE, UNEXPECTED, Problem
@@ -82,7 +83,7 @@ _LONGEST_NAME = 100
 """Characters of a reviewer's name that the audit log keeps, as many as the panel takes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Refusal:
     """An answer that ends a request here."""
 

@@ -1,7 +1,7 @@
 """`/api/cues`, `/api/why`, `POST /api/activate`, `POST /api/activations/{id}/outcome`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -10,6 +10,7 @@ from litestar import Controller
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from app.foundation.values import frozen
 from app.interfaces.http.context import BY_USER, Call, Cursor, IdempotencyKey, Limit, ThisCall
 from app.interfaces.http.intake import as_error
 from app.interfaces.http.schemas import (
@@ -130,7 +131,7 @@ class CuePage(Struct, frozen=True):
     """Pass it as `cursor` for the page after; null at the end."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class KeptView(StoredCues):
     """The outcome of storing cues."""
 

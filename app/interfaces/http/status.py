@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Annotated, Literal
 from uuid import UUID
 
@@ -13,6 +12,7 @@ from litestar.params import QueryParameter
 from msgspec import Struct
 
 from app.errors import Unavailable
+from app.foundation.values import frozen
 from app.intake.reports.store import LoggedIngestion
 from app.interfaces.http.context import METRICS_TYPE, Call, Limit, ThisCall
 from app.interfaces.http.schemas import PROBLEMS, convert, get
@@ -27,7 +27,7 @@ class HealthView(Struct, frozen=True):
     status: Literal["ok"] = "ok"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ReadyView(Readiness):
     """The readiness of the service, with the reasons against it."""
 
@@ -35,7 +35,7 @@ class ReadyView(Readiness):
     """True while the first start still stores the examples: the service answers, but may not find all of them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StatusView(Status):
     """The state of one workspace."""
 

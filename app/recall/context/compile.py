@@ -6,7 +6,6 @@ import operator
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
@@ -20,6 +19,7 @@ from app.foundation.models.protocols import TokenCounter
 from app.foundation.text.passages import FRAME, HEADING
 from app.foundation.text.prose import sentences
 from app.foundation.text.words import WORD, content_words, in_one_line, resemblance, shingles
+from app.foundation.values import frozen
 from app.intake.runs.observations.compress import by_centrality
 from app.recall.context.blocks import ELLIPSIS, LEAST_EXCERPT, cut_at, fence_text
 from app.recall.context.representation import (
@@ -61,7 +61,7 @@ _VOLATILITY: Mapping[str, int] = MappingProxyType(
 """The place of a source's sections: what changes with each call stands last. Other sources do not change: 0."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Message:
     """A message of a chat API."""
 
@@ -69,7 +69,7 @@ class Message:
     content: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Prefix:
     """The beginning of the compiled bytes that does not change while the stable sections and the tools do not."""
 
@@ -79,7 +79,7 @@ class Prefix:
     """Hash of the tools and of the prefix; empty where there is none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Compiled:
     """A context as a model takes it."""
 

@@ -6,7 +6,7 @@ docs/adr/0016-a-prefix-that-is-made-again.md says why the blocks are made again 
 import asyncio
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import NamedTuple
@@ -18,6 +18,7 @@ import msgspec
 from app.errors import InvalidInput
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.text.passages import HEADING, Passage
+from app.foundation.values import frozen
 from app.intake.cases.service import Cases
 from app.recall.context.blocks import (
     ShownPassage,
@@ -50,7 +51,7 @@ from app.storage.tenants.workspace import Workspace
 DIGEST_BYTES = 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _StoredPassage:
     """A passage of a stored block, without its text."""
 
@@ -67,7 +68,7 @@ class _StoredPassage:
     """The source of a later passage that the mark above it names."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _StoredBlock:
     """The values that make the bytes of a block again from its memories, and a hash that proves that they are the same.
 
@@ -192,7 +193,7 @@ CALLS: WeakValueDictionary[tuple[int, str, str | None], asyncio.Lock] = WeakValu
 36 calls, 12 of them at a time, took 1.3 s without the lock and 0.6 s with it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Before:
     """The part of the run's previous section that can be shown again."""
 
@@ -204,7 +205,7 @@ class _Before:
     broken: Broken | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Histories:
     """Gives agents their histories."""
 

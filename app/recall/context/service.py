@@ -4,7 +4,6 @@ import asyncio
 import dataclasses
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import reduce
 from typing import Any
@@ -18,6 +17,7 @@ from app.errors import EmbeddingUnavailable, InvalidInput, NotFound, check
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
 from app.foundation.models.tokens import Counting
 from app.foundation.safety.secrets import masked_values
+from app.foundation.values import frozen
 from app.intake.sessions.browse import Sessions
 from app.recall.context import store
 from app.recall.context.compile import (
@@ -85,7 +85,7 @@ class Trace(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Context:
     """A compiled context with everything that it was made of."""
 
@@ -99,7 +99,7 @@ class Context:
     trace: Trace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Contexts:
     """Makes, compiles and shows contexts."""
 

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import TypeAlias
@@ -15,6 +15,7 @@ from msgspec import Struct
 from app.errors import InvalidInput, PriorsError
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.text.words import in_one_line
+from app.foundation.values import frozen
 from app.intake.sessions.browse import Sessions
 from app.intake.sessions.prepare import act
 from app.intake.sessions.store import StoredMessage
@@ -54,7 +55,7 @@ CUES_SHARE = 0.25
 logger = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Hydration:
     """The parts that sources need, with the request."""
 
@@ -68,7 +69,7 @@ class Hydration:
     now: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Hydrated:
     """The sections of a source, and the facts for the trace."""
 

@@ -79,7 +79,7 @@ async def has_prefix(session: Session, values: Mapping[str, Any]) -> bool:
 
 async def page(session: Session, asked: Mapping[str, Any]) -> list[ContextSummary]:
     """Returns the contexts that meet the conditions of _LIST that are not None, the latest first."""
-    return [ContextSummary(**row._asdict()) for row in await session.rows(_LIST, asked)]
+    return await session.rows_as(ContextSummary, _LIST, asked)
 
 
 async def forget_old_of_all(session: Session, *, days: int) -> None:
