@@ -19,7 +19,7 @@ from app.foundation.models.protocols import EmbeddingProvider, adapted_vectors
 from app.recall.cues import render, store
 from app.recall.cues.arbitrate import MOST_OF_SECTION, RIGHT, threshold
 from app.recall.cues.cue import CONSEQUENCES, Cue
-from app.recall.cues.known import CueIndex, FittedWeights, PairWeights, fitted_weights
+from app.recall.cues.known import CueIndex, FittedWeights, IndexedCue, PairWeights, fitted_weights
 from app.recall.cues.match import PlannedAct, find_matches
 from app.recall.cues.ways import does_right, naming, read_lesson, read_plan
 from app.storage.tenants.workspace import Workspace
@@ -92,7 +92,10 @@ async def measured(services: Services, name: str, data: Labelled, kind: str = "a
     groups = dict(zip(ids, data.groups, strict=True))
     projects = dict(zip(ids, data.projects, strict=True))
     index = await services.cues.conflicts.indexes.of(workspace)
-    order = [str(item.cue_id) for item in index.known]
+    # A cue may have taken an earlier one's place.
+    holding = index.holding_at(datetime.now(UTC), past=False)
+    known = [item for item, holds in zip(index.known, holding, strict=True) if holds]
+    order = [str(item.cue_id) for item in known]
     texts = [case.plan for case in data.cases]
     vectors = await services.provider.embed_documents(texts)
     adapted = await adapted_vectors(services.provider, texts)
@@ -105,9 +108,9 @@ async def measured(services: Services, name: str, data: Labelled, kind: str = "a
         )
         for place, text in enumerate(texts)
     ]
-    cues = await _read(services, workspace, [item.cue_id for item in index.known])
+    cues = await _read(services, workspace, [item.cue_id for item in known])
     return Pairs(
-        features=np.stack([_features(index, plan, kind) for plan in plans]),
+        features=np.stack([_features(index, known, plan, kind) for plan in plans]),
         added=np.array([[_added(cue, text) for cue in cues] for text in texts]),
         right=np.array([[groups[cue] in case.groups for cue in order] for case in data.cases]),
         groups=[groups[cue] for cue in order],
@@ -127,10 +130,10 @@ def _added(cue: Cue, plan: str) -> float:
     return named - RIGHT * does_right(cue, plan, render.way_of(cue))
 
 
-def _features(index: CueIndex, plan: PlannedAct, kind: str) -> Numbers:
+def _features(index: CueIndex, known: Sequence[IndexedCue], plan: PlannedAct, kind: str) -> Numbers:
     weights: PairWeights = getattr(fitted_weights(), kind)
     found = {item.cue_id: item for item in find_matches(index, plan, most=len(index.known))}
-    rows = [found[item.cue_id].parts for item in index.known]
+    rows = [found[item.cue_id].parts for item in known]
     return np.array([[_feature(row, weights, name) for name in FEATURES] for row in rows])
 
 
