@@ -139,19 +139,22 @@ async def _missing(state: IngestionState, found: scan.Discovery) -> list[KnownFi
     state.known = {file.uri: file for file in known}
     there = {file.uri for file in found.files.values()}
     roots = [scan.without_secrets(root) for root in found.roots]
-    below = {file.uri for file in live if any(Path(file.uri).is_relative_to(root) for root in roots)}
+
+    def is_below(uri: str) -> bool:
+        return any(Path(uri).is_relative_to(root) for root in roots)
+
     # A path with a secret is stored masked: no file has it, but below the given folders its file would have been found.
     absolute = [
         file.uri
         for file in live
-        if file.uri.startswith("/") and file.uri not in there and (MASKED not in file.uri or file.uri in below)
+        if file.uri.startswith("/") and file.uri not in there and (MASKED not in file.uri or is_below(file.uri))
     ]
     gone = found.gone
     empty = gone if gone is not None else set(await asyncio.to_thread(scan.missing_paths, absolute))
     for file in live:
         if file.uri in empty:
             state.by_hash.setdefault(file.content_hash, []).append(file)
-    return [file for file in live if file.uri in empty & below]
+    return [file for file in live if file.uri in empty and is_below(file.uri)]
 
 
 @frozen

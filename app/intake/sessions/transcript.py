@@ -266,6 +266,6 @@ def unknown_types(count: Mapping[str, int]) -> tuple[str, ...]:
 
 def joined_text(content: object, *, kinds: Sequence[str] = ("text",), separator: str = "\n\n") -> str:
     """Returns the text of a message's content, which is one text, or a list of parts of which these kinds are text."""
-    parts = content if isinstance(content, list) else [content]
+    parts = content if isinstance(content, list) else [content] if isinstance(content, str) else []
     texts = [part.get("text") if isinstance(part, dict) and part.get("type") in kinds else part for part in parts]
     return separator.join(text for text in texts if isinstance(text, str))

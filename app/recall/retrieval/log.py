@@ -71,7 +71,7 @@ logger = structlog.get_logger()
 
 @frozen
 class UnloggedRecall(Recall):
-    """A recall before it is logged, which gives it its id and the time that it took."""
+    """A recall with what its log needs. The log gives it its id and the time that it took."""
 
     started: float
     """`time.perf_counter()` when the query came in."""

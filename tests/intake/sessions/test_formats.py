@@ -9,7 +9,7 @@ from msgspec import structs
 
 from app.intake.sessions.artifacts import also_named, folder_of, touches_of
 from app.intake.sessions.formats.detect import read_log
-from app.intake.sessions.transcript import Log, ToolUse, Transcript, Turn
+from app.intake.sessions.transcript import Log, ToolUse, Transcript, Turn, joined_text
 from tests.intake.sessions import logs
 
 PATH = "/logs/2026-03-04_12-30-old-session.md"
@@ -107,6 +107,23 @@ def test_specstory() -> None:
     assert _touched(found) == [
         ("/home/ada/shop/app/total.py", "", "changed"),
         ("/home/ada/shop/app/total.py", "total", "changed"),
+    ]
+
+
+def test_the_summary_of_a_specstory_block_names_a_file_only_where_it_says_what_was_done_to_it() -> None:
+    said = "The file /home/ada/shop/app/total.py was searched"
+    blocks = [f"<details><summary>{text}</summary>\nfound\n</details>" for text in (said, "Read file: app/total.py")]
+    found = _only(logs.SPECSTORY.replace("The totals are rounded.", "\n\n".join(blocks)), ".md")
+    tools = [tool for turn in found.turns for tool in turn.tools if tool.result == "found"]
+    assert [tool.input for tool in tools] == [{}, {"path": "app/total.py"}]
+
+
+def test_a_content_that_is_neither_text_nor_a_list_has_no_text() -> None:
+    part = {"type": "text", "text": "Round the totals."}
+    assert [joined_text(content) for content in ([part, "In cents."], part, None)] == [
+        "Round the totals.\n\nIn cents.",
+        "",
+        "",
     ]
 
 

@@ -116,24 +116,23 @@ def _tool(match: re.Match[str]) -> ToolUse:
     body = unescape(match[2])
     command = _COMMAND.search(body)
     said = (command[1] or command[2] or "").strip() if command else ""
-    return _tool_use(match[1], body, body, re.sub(r"</?details>|</?summary>", "", body).strip(), command=said)
+    path = _PATH.search(body)
+    named = next(filter(None, path.groups()), "") if path else ""
+    return _tool_use(match[1], named, body, re.sub(r"</?details>|</?summary>", "", body).strip(), command=said)
 
 
 def _detail(match: re.Match[str]) -> ToolUse:
     """Returns the tool of a block that only says in its summary what was done."""
     summary, body = unescape(match[1]).strip(), unescape(match[2])
     name = summary.split(":", maxsplit=1)[0].split(maxsplit=1)[0].lower() if summary else "tool"
-    return _tool_use(name, summary, body, body.strip())
+    path = _PATH.search(summary)
+    return _tool_use(name, (path["named"] or "") if path else "", body, body.strip())
 
 
-def _tool_use(name: str, naming: str, body: str, result: str, *, command: str = "") -> ToolUse:
-    """Returns a tool with the path that one text of its block names, and the diff in its body."""
-    path, diff = _PATH.search(naming), _DIFF.search(body)
-    given = {
-        "path": next(filter(None, path.groups()), "").strip() if path else "",
-        "command": command,
-        "diff": diff[1] if diff else "",
-    }
+def _tool_use(name: str, path: str, body: str, result: str, *, command: str = "") -> ToolUse:
+    """Returns a tool with its path, its command and the diff in its body."""
+    diff = _DIFF.search(body)
+    given = {"path": path.strip(), "command": command, "diff": diff[1] if diff else ""}
     return ToolUse(name=name, input={key: value for key, value in given.items() if value}, result=result)
 
 
