@@ -8,9 +8,9 @@ from functools import cached_property, partial
 from typing import Protocol, TypeAlias, TypeVar
 
 from app.foundation.db.database import Database
-from app.foundation.models.local import reranker_from
 from app.foundation.models.protocols import Chat, EmbeddingProvider, Reranker
 from app.foundation.models.providers import chat_from
+from app.foundation.models.reranker import reranker_from
 from app.foundation.models.tokens import BundledTokenCounter, Counting, NamedCounter
 from app.foundation.postgres.embedded import EmbeddedPostgres
 from app.insight.effect.service import Effects

@@ -9,6 +9,10 @@ from app.foundation.text.data import read_toml
 from app.foundation.text.scores import COMMON, OF_NAMES, Spelling, version_in, version_order, without_version
 from app.foundation.values import frozen
 
+KEYS: Mapping[str, Mapping[str, Sequence[str]]] = read_toml(
+    "app.intake.cases", "keys.toml", dict[str, dict[str, tuple[str, ...]]]
+)
+"""Keys of a judgement and of an issue by what they state, the best of each first."""
 FACET = "facet"
 """Its key in a memory's metadata."""
 JUDGEMENT, ISSUES, CALIBRATION, SOURCES, DECISIONS = "judgement", "issues", "calibration", "sources", "decisions"
@@ -243,10 +247,6 @@ def _specific(text: str, *, trimmed: bool = False) -> str:
     return " ".join(words)
 
 
-KEYS: Mapping[str, Mapping[str, Sequence[str]]] = read_toml(
-    "app.intake.cases", "keys.toml", dict[str, dict[str, tuple[str, ...]]]
-)
-"""Keys of a judgement and of an issue by what they state, the best of each first."""
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SAME_AS = re.compile(r"^(?:judge|evaluator)_(?!model)|^(?:overall|final)_(?!score)")
 """The beginning of a key that says nothing more than the rest."""

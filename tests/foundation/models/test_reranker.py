@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from app.errors import RerankerUnavailable
-from app.foundation.models.local import RERANKER_RETRY_SECONDS, CrossEncoder, reranker_from
+from app.foundation.models.reranker import RERANKER_RETRY_SECONDS, CrossEncoder, reranker_from
 from app.settings import Settings
 from tests.fakes.cross_encoder import MODEL, OFFSET, write_cross_encoder
 
 
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.foundation.models.local.LONGEST_WAIT", None)
+    monkeypatch.setattr("app.foundation.models.reranker.LONGEST_WAIT", None)
 
 
 @pytest.fixture
@@ -80,11 +80,11 @@ async def test_no_query_waits_long_for_a_model(tmp_path: Path, monkeypatch: pyte
         load(self, loading)
 
     monkeypatch.setattr(CrossEncoder, "_load", load_later)
-    monkeypatch.setattr("app.foundation.models.local.LONGEST_WAIT", 0.0)
+    monkeypatch.setattr("app.foundation.models.reranker.LONGEST_WAIT", 0.0)
     encoder = CrossEncoder(tmp_path, model=MODEL, folder=str(write_cross_encoder(tmp_path / "model")))
     with pytest.raises(RerankerUnavailable, match="still being loaded"):
         await encoder.scores("actor", ["actor"])
     asked.set()
-    monkeypatch.setattr("app.foundation.models.local.LONGEST_WAIT", None)
+    monkeypatch.setattr("app.foundation.models.reranker.LONGEST_WAIT", None)
     assert await encoder.scores("actor", ["actor"]) == [1 - OFFSET]
     await encoder.close()

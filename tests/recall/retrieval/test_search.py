@@ -12,10 +12,10 @@ import pytest
 
 from app.errors import InvalidInput
 from app.foundation.db.database import Database
-from app.foundation.models.local import CrossEncoder
 from app.foundation.models.protocols import EmbeddingProvider, Reranker, TokenCounter
 from app.foundation.models.providers import NoopProvider
 from app.foundation.models.remote import RemoteProvider
+from app.foundation.models.reranker import CrossEncoder
 from app.recall.retrieval import arms, candidates
 from app.recall.retrieval.arms import lexical_query
 from app.recall.retrieval.candidates import Survey, question_of, survey
@@ -264,7 +264,7 @@ async def test_an_answer_goes_before_its_question(empty: Store) -> None:
 async def test_a_re_ranker_reads_the_best_hits_once_more(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.foundation.models.local.LONGEST_WAIT", None)
+    monkeypatch.setattr("app.foundation.models.reranker.LONGEST_WAIT", None)
     reranker = CrossEncoder(tmp_path, model=MODEL, folder=str(write_cross_encoder(tmp_path / "model")))
     query = "scout actors, market size, judge points, listicle pages"
     before = await store.ask(query)
