@@ -221,13 +221,14 @@ class MemoryViewsController(Controller):
             counted=options.cursor is None,
         )
         following = None if found.end is None else cursor_of(*found.end)
-        memories = [listed_memory(memory) for memory in found.memories]
         if options.in_state == "prune":
             ratings = await call.services.ratings.of_memories(tenant, [memory.memory_id for memory in found.memories])
             memories = [
                 listed_memory(memory, reason=browse.reason_to_prune(memory), ratings=ratings[memory.memory_id])
                 for memory in found.memories
             ]
+        else:
+            memories = [listed_memory(memory) for memory in found.memories]
         return MemoryPage(memories=memories, next=following, total=found.total)
 
     @get("/memories/facets", dependencies=BY_USER)
